@@ -116,6 +116,7 @@ void core_destroy(struct core **pointer)
     *pointer = NULL;
     while (!list_is_empty(&core->samplers))
         sampler_destroy(core, container_of(core->samplers.next, struct sampler, link));
+    restore_drop(core);
     for (struct group *group; (group = table_next(&core->groups, &at));)
         group_destroy(group);
     LIST_EACH(worker, &core->workers, link)

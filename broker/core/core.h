@@ -89,6 +89,8 @@ bool core_restore_sampler(struct core *core, const struct core_sampler *row, str
 /* After the samplers and the rollouts. */
 bool core_restore_sampled(struct core *core, const struct core_sampled *row);
 bool core_restore_early_cancel(struct core *core, struct slice name, struct slice owner, uint64_t clock_ms);
+/* After the last row; false where the same group was told of twice, which core_restore_group may not see at once. */
+bool core_restore_end(struct core *core);
 /*
  * The ledger's clock at the restart, by which accepted_ms, ended_ms and an early cancel's time are understood and
  * which goes on with now_ms; call it first. Without it the wall clock of the first call is taken.

@@ -48,15 +48,35 @@ bool core_restore_room(struct core *core, uint64_t groups)
     return !core->failed;
 }
 
+/* A million groups may be told of: they are put into their table a few at once. */
+static bool enter_told(struct core *core)
+{
+    const size_t count = core->told_count, entered = table_put_many(&core->groups, (void **)core->told, count);
+    for (size_t i = entered; i < count; i++) /* there is no memory, or the ledger has a group twice */
+        group_destroy(core->told[i]);
+    core->told_count = 0;
+    if (entered < count)
+        core->told_last = NULL;
+    core->failed |= entered < count;
+    return !core->failed;
+}
+
+static bool tell(struct core *core, struct group *group)
+{
+    core->told[core->told_count++] = core->told_last = group;
+    return core->told_count < TABLE_MANY || enter_told(core);
+}
+
 bool core_restore_group(struct core *core, const struct core_group_row *row)
 {
-    if (row->samples < 1 || row->samples > SAMPLES_MAX || group_find(core, row->group))
+    if (row->samples < 1 || row->samples > SAMPLES_MAX)
         return false;
     struct stream *stream = stream_intern(core, row->stream, slice_of(NULL, 0));
     if (stream)
         stream->is_used = true;
-    struct group *group =
-        stream ? group_create(core, row->group, stream, (uint32_t)row->samples, row->task_hash, &row->task) : NULL;
+    struct group *group = stream
+                              ? group_make(core, row->group, stream, (uint32_t)row->samples, row->task_hash, &row->task)
+                              : NULL;
     if (!group)
         return false;
     group->work->priority = row->priority < PRIORITIES ? (uint8_t)row->priority : PRIORITY_USUAL;
@@ -68,14 +88,15 @@ bool core_restore_group(struct core *core, const struct core_group_row *row)
     group->work->init_ms = core_ms(row->init_ms);
     if (!row->task.id.len) /* a group without a task has no rollouts left */
         group_close(core, group);
-    core->restored = group;
-    return !core->failed;
+    return tell(core, group) && !core->failed;
 }
 
 /* Its rollouts are told of after it. */
-static struct group *find_group(const struct core *core, struct slice id)
+static struct group *find_group(struct core *core, struct slice id)
 {
-    return core->restored && slice_equal(group_id(core->restored), id) ? core->restored : group_find(core, id);
+    if (core->told_last && slice_equal(group_id(core->told_last), id))
+        return core->told_last;
+    return enter_told(core) ? group_find(core, id) : NULL;
 }
 
 static void restore_run(struct core *core, struct rollout *rollout, const struct core_rollout_row *row)
@@ -145,11 +166,21 @@ void core_restore_clock(struct core *core, int64_t clock_ms)
     core->clock_offset_ms = clock_ms - core->now_ms;
 }
 
+bool core_restore_end(struct core *core) { return enter_told(core); }
+
+void restore_drop(struct core *core)
+{
+    while (core->told_count)
+        group_destroy(core->told[--core->told_count]);
+}
+
 void restore_finish(struct core *core)
 {
     struct stream *stream;
+    if (!enter_told(core))
+        return;
     core->restoring = false;
-    core->restored = NULL;
+    core->told_last = NULL;
     core->adopt_until_ms = core->now_ms + core->settings.adopt_grace_ms;
     LIST_EACH(stream, &core->streams, link) {
         retention_restore(core, stream);
@@ -178,12 +209,16 @@ bool core_restore_policy(struct core *core, const struct core_policy *row)
 
 bool core_restore_failures(struct core *core, const struct core_failures *row)
 {
+    if (!enter_told(core))
+        return false;
     struct job *job = job_find(core, row->job);
     return !job || job->course->failures || history_restore(core, job, row);
 }
 
 bool core_restore_lease(struct core *core, const struct core_lease *lease)
 {
+    if (!enter_told(core))
+        return false;
     struct job *job = job_find(core, lease->job);
     bool makes_sense = lease->worker.len >= 1 && lease->worker.len <= WORKER_NAME_MAX &&
                        lease->key.len <= WORKER_KEY_MAX && fencing_token_is_possible(core, lease->token);
@@ -215,7 +250,7 @@ static void restore_released(struct core *core, struct group *group, const struc
 
 bool core_restore_sampled(struct core *core, const struct core_sampled *row)
 {
-    struct group *group = group_find(core, row->group);
+    struct group *group = find_group(core, row->group);
     struct sampled *sampled = sampled_restore(core, row);
     if (!sampled)
         return false;

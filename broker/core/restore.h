@@ -8,5 +8,7 @@ struct core;
 
 /* Before the first step: groups whose restored rollouts have all ended are closed. */
 void restore_finish(struct core *core);
+/* What was told of and has no other place yet, of a core that is being destroyed. */
+void restore_drop(struct core *core);
 
 #endif

@@ -17,6 +17,8 @@ static bool tell_engine(void *core, const struct core_engine *row) { return core
 
 static bool tell_room(void *core, uint64_t groups) { return core_restore_room(core, groups); }
 
+static bool tell_end(void *core) { return core_restore_end(core); }
+
 static bool tell_group(void *core, const struct core_group_row *row) { return core_restore_group(core, row); }
 
 static bool tell_rollout(void *core, const struct core_rollout_row *row) { return core_restore_rollout(core, row); }
@@ -74,6 +76,7 @@ int io_restore(struct io *io, const struct io_options *options, struct fail *fai
                                    .stream = tell_stream,
                                    .engine = tell_engine,
                                    .room = tell_room,
+                                   .end = tell_end,
                                    .group = tell_group,
                                    .rollout = tell_rollout,
                                    .failures = tell_failures,

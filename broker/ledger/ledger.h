@@ -80,6 +80,7 @@ struct ledger_reader {
     bool (*sampler)(void *context, const struct core_sampler *row, struct slice answer); /* NULL: not wanted, nor ... */
     bool (*sampled)(void *context, const struct core_sampled *row);                      /* ... are these, then */
     bool (*room)(void *context, uint64_t groups); /* before the groups: about how many; NULL: not wanted */
+    bool (*end)(void *context);                   /* after all; NULL: not wanted */
 };
 int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
 

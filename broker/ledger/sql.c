@@ -132,7 +132,7 @@ int ledger_sql_start(struct ledger *ledger, struct fail *fail)
         code = ledger_sql_run(ledger,
                               "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"
                               "PRAGMA journal_size_limit = 268435456;"
-                              "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY;"
+                              "PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;"
                               "PRAGMA secure_delete = FAST", /* what is swept is not written again */
                               fail);
     if (code == 0)

@@ -112,6 +112,26 @@ bool table_put(struct table *table, struct slice name, void *value)
     return true;
 }
 
+size_t table_put_many(struct table *table, void *const *values, size_t count)
+{
+    uint32_t hashes[TABLE_MANY];
+    assert(count <= TABLE_MANY && table->name_of);
+    if (!holds(table->capacity, table->count + count) && !table_reserve(table, table->count + count))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = hash_of(table, table->name_of(values[i]));
+        __builtin_prefetch(&table->slots[hashes[i] & (table->capacity - 1)], 1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t at = locate(table, table->name_of(values[i]), hashes[i]);
+        if (table->slots[at].hash)
+            return i;
+        table->slots[at] = (struct table_slot){hashes[i], values[i]};
+        table->count++;
+    }
+    return count;
+}
+
 /* Moves later members of a probe run into the hole, so that no run is cut. */
 static void close_hole(struct table *table, size_t hole)
 {

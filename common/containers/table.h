@@ -19,6 +19,8 @@ struct table_slot {
     table_value value; /* beside it: a search waits for memory once */
 };
 
+enum { TABLE_MANY = 32 };
+
 struct table { /* begins as zeroes, with `seed` and `name_of` where wanted */
     struct table_slot *slots;
     struct slice *names;    /* NULL where there is name_of */
@@ -31,6 +33,11 @@ struct table { /* begins as zeroes, with `seed` and `name_of` where wanted */
 void *table_find(const struct table *table, struct slice name);
 /* The name must not be there yet; value is not NULL. False when out of memory. */
 bool table_put(struct table *table, struct slice name, void *value);
+/*
+ * Puts up to TABLE_MANY things in, whose names name_of reads, and waits for memory once and not for each. Returns how
+ * many it put in: fewer when out of memory, or where the next one's name is there already.
+ */
+size_t table_put_many(struct table *table, void *const *values, size_t count);
 /* Makes room for so many at once, instead of by and by. False when out of memory. */
 bool table_reserve(struct table *table, size_t count);
 /* Removes the name and returns its thing, or NULL. */

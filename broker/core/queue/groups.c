@@ -77,8 +77,8 @@ bool group_unfold(struct core *core, struct group *group)
     return work->rollouts != NULL;
 }
 
-struct group *group_create(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
-                           uint64_t task_hash, const struct core_task *task)
+struct group *group_make(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
+                         uint64_t task_hash, const struct core_task *task)
 {
     struct group *group = core_alloc(core, 1, offsetof(struct group, id) + id.len + 1);
     if (!group)
@@ -90,14 +90,24 @@ struct group *group_create(struct core *core, struct slice id, struct stream *st
     group->samples = (uint16_t)samples;
     group->task_hash = task_hash;
     group->work = create_work(core, group, task);
-    if (!group->work || !table_put(&core->groups, group_id(group), group)) {
-        core->failed = true;
+    if (!group->work) {
         group_destroy(group);
         return NULL;
     }
     list_push_back(&stream->live, &group->live);
     quota_take(core, stream->owner, QUOTA_TASK_BYTES, group->work->task_bytes);
     return group;
+}
+
+struct group *group_create(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
+                           uint64_t task_hash, const struct core_task *task)
+{
+    struct group *group = group_make(core, id, stream, samples, task_hash, task);
+    if (!group || table_put(&core->groups, group_id(group), group))
+        return group;
+    core->failed = true;
+    group_destroy(group);
+    return NULL;
 }
 
 void group_count(struct core *core, struct group *group, uint32_t rollouts)

@@ -17,6 +17,9 @@ struct ending {
     uint64_t eval_ms;
 };
 
+/* The same as group_create, but that it is in no table: nothing finds it by its name. */
+struct group *group_make(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
+                         uint64_t task_hash, const struct core_task *task);
 /* A group whose rollouts wait for its init, not counted yet; NULL when out of memory. */
 struct group *group_create(struct core *core, struct slice id, struct stream *stream, uint32_t samples,
                            uint64_t task_hash, const struct core_task *task);

@@ -70,8 +70,10 @@ struct core {
     bool has_clock;                    /* the ledger's clock goes on from what was said of it: */
     int64_t clock_offset_ms;           /* so much later than now_ms */
     bool failed;
-    bool restoring;         /* nothing but core_restore_* was called ... */
-    struct group *restored; /* ... and this group was told of last */
+    bool restoring;                 /* nothing but core_restore_* was called ... */
+    struct group *told[TABLE_MANY]; /* ... of these groups last: so many of them are not in `groups` yet */
+    size_t told_count;
+    struct group *told_last;
 
     struct table groups, streams_by_name, workers_by_id, clients_by_name;
     struct list streams, clients, workers, engines, policies, sweeps, forgotten;

@@ -362,6 +362,8 @@ int ledger_restore(struct ledger *ledger, const struct ledger_reader *reader, st
         code = ledger_tell_samplers(ledger, reader, fail);
     if (code == 0)
         code = tell_early_cancels(ledger, reader, fail);
+    if (code == 0 && reader->end && !reader->end(reader->context))
+        code = out_of_memory(fail);
     for (int all = LEDGER_ALL_STREAMS; all <= LEDGER_ALL_EARLY_CANCELS; all++)
         ledger_reset(ledger, (enum ledger_statement)all);
     return code ? code : ledger_read_end(ledger, fail);

@@ -1,5 +1,6 @@
 /* A broker's restart: what the ledger held, and what beats say is still running. */
 #include "tests/broker/core/core_world.h"
+#include "common/containers/table.h"
 
 static void restore_group(struct world *world, const char *group, uint64_t samples, bool init_done)
 {
@@ -326,6 +327,50 @@ static void rows_that_make_no_sense_are_not_taken(void **state)
     world_close(world);
 }
 
+/* More groups than are put into the table at once. */
+static void restore_many(struct world *world)
+{
+    char name[32];
+    for (unsigned i = 0; i < 2 * TABLE_MANY + 5; i++) {
+        snprintf(name, sizeof(name), "many-%u", i);
+        restore_group(world, name, 1, false);
+        restore_rollout(world, name, 0, (struct core_rollout_row){0});
+    }
+}
+
+static void many_groups_are_all_there(void **state)
+{
+    (void)state;
+    struct world *world = world_create();
+    char name[32];
+    world_start(world);
+    restore_many(world);
+    assert_true(core_restore_end(world->core));
+    for (unsigned i = 0; i < 2 * TABLE_MANY + 5; i++) {
+        snprintf(name, sizeof(name), "many-%u", i);
+        assert_true(core_remembers(world->core, TEXT(name)));
+    }
+    world_settle(world);
+    world_close(world);
+}
+
+static void a_group_that_is_told_twice_is_seen_at_the_end_or_before(void **state)
+{
+    (void)state;
+    static const unsigned again[] = {0, TABLE_MANY, 2 * TABLE_MANY + 4};
+    for (size_t i = 0; i < sizeof(again) / sizeof(*again); i++) {
+        struct world *world = world_create();
+        char name[32];
+        world_start(world);
+        restore_many(world);
+        snprintf(name, sizeof(name), "many-%u", again[i]);
+        restore_group(world, name, 1, false);
+        assert_false(core_restore_end(world->core));
+        assert_true(core_failed(world->core)); /* the broker does not start */
+        world_close(world);
+    }
+}
+
 static void rows_that_make_no_sense_are_refused_or_bounded(void **state)
 {
     (void)state;
@@ -352,6 +397,8 @@ static void rows_that_make_no_sense_are_refused_or_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_groups_are_all_there),
+        cmocka_unit_test(a_group_that_is_told_twice_is_seen_at_the_end_or_before),
         cmocka_unit_test(rows_that_make_no_sense_are_refused_or_bounded),
         cmocka_unit_test(what_ended_before_its_groups_init_was_done_stays_ended),
         cmocka_unit_test(what_was_acknowledged_before_its_groups_init_was_done_stays_forgotten),

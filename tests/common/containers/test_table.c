@@ -107,6 +107,41 @@ static void room_that_was_made_is_enough(void **state)
     free(things);
 }
 
+static void many_are_put_in_at_once(void **state)
+{
+    (void)state;
+    struct thing *things = make_things();
+    void *each[TABLE_MANY];
+    struct table table = {.seed = 42, .name_of = name_of};
+    for (unsigned begun = 0; begun < THINGS; begun += TABLE_MANY) {
+        const size_t count = THINGS - begun < TABLE_MANY ? THINGS - begun : TABLE_MANY;
+        for (size_t i = 0; i < count; i++)
+            each[i] = &things[begun + i];
+        assert_int_equal(table_put_many(&table, each, count), count);
+    }
+    assert_int_equal(table.count, THINGS);
+    for (unsigned i = 0; i < THINGS; i++)
+        assert_ptr_equal(table_find(&table, slice_from_str(things[i].name)), &things[i]);
+    table_finish(&table);
+    free(things);
+}
+
+static void of_many_none_goes_in_from_a_name_on_that_is_there(void **state)
+{
+    (void)state;
+    struct thing *things = make_things();
+    struct table table = {.name_of = name_of};
+    assert_true(table_put(&table, slice_from_str(things[2].name), &things[2]));
+    assert_int_equal(table_put_many(&table, (void *[]){&things[0], &things[1], &things[2], &things[3]}, 4), 2);
+    assert_int_equal(table_put_many(&table, (void *[]){&things[4], &things[4]}, 2), 1);
+    assert_int_equal(table_put_many(&table, NULL, 0), 0);
+    assert_int_equal(table.count, 4);
+    assert_null(table_find(&table, slice_from_str(things[3].name)));
+    assert_ptr_equal(table_find(&table, slice_from_str(things[4].name)), &things[4]);
+    table_finish(&table);
+    free(things);
+}
+
 static void an_empty_table_knows_nothing(void **state)
 {
     (void)state;
@@ -148,6 +183,8 @@ int main(void)
         cmocka_unit_test(a_table_that_reads_names_from_its_things_finds_the_same),
         cmocka_unit_test(iterating_meets_each_thing_once),
         cmocka_unit_test(room_that_was_made_is_enough),
+        cmocka_unit_test(many_are_put_in_at_once),
+        cmocka_unit_test(of_many_none_goes_in_from_a_name_on_that_is_there),
         cmocka_unit_test(an_empty_table_knows_nothing),
         cmocka_unit_test(the_heap_always_shows_its_smallest),
     };
