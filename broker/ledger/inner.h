@@ -27,7 +27,7 @@ enum ledger_statement {
 };
 
 enum {
-    LEDGER_VERSION = 19, /* of the tables: the file's user_version */
+    LEDGER_VERSION = 20, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
     CACHE_ENTRIES = 8192,
     CACHE_WAYS = 4,              /* entries that an id may be in */
@@ -274,6 +274,14 @@ int ledger_apply_sampler(struct ledger *ledger, const struct effect *effect, int
 int ledger_apply_sampled(struct ledger *ledger, const struct effect *effect, int64_t stream, struct fail *fail);
 int ledger_apply_batch(struct ledger *ledger, const struct effect *effect, int64_t stream, struct fail *fail);
 int ledger_tell_samplers(struct ledger *ledger, const struct ledger_reader *reader, struct fail *fail);
+
+/* ---- ledger/rows/summary.c -------------------------------------------------------------------- */
+
+enum { SUMMARY_BYTES_MAX = 8192 };
+/* In `ret`; empty: it does not fit. */
+struct slice ledger_summary_pack(const struct core_task *task, uint8_t *ret, size_t size);
+/* False: it is not one. What slices there are point into `bytes`. */
+bool ledger_summary_unpack(struct slice bytes, struct core_task *ret);
 
 /* ---- ledger/rows/past.c ---------------------------------------------------------------------- */
 

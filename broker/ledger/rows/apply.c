@@ -37,19 +37,13 @@ static int add_group(struct ledger *ledger, const struct effect *effect, int64_t
                      struct slice metadata, struct fail *fail)
 {
     const struct core_task *summary = effect->summary;
-#define FACT(value) (summary ? NUMBER(value) : NOTHING)
+    uint8_t packed[SUMMARY_BYTES_MAX];
     return ledger_add(ledger, GROUP, fail, NUMBER(number), TEXT(effect->group), NUMBER(stream), NUMBER(effect->samples),
                       NUMBER(effect->task_hash), NUMBER(effect->priority), NUMBER(effect->lease_ms),
-                      NUMBER(effect->accepted_ms), summary ? TEXT(summary->id) : NOTHING,
-                      summary ? MAYBE_TEXT(summary->image) : NOTHING, FACT(summary->needs_engine),
-                      FACT(summary->limit_ms[STAGE_INIT]), FACT(summary->limit_ms[STAGE_RUN]),
-                      FACT(summary->limit_ms[STAGE_EVAL]), FACT(summary->total_ms), FACT(summary->bytes),
-                      TEXT(summary ? summary->policy : slice_of("", 0)),
-                      metadata.len ? NUMBER(metadata_note(shown_in(summary))) : NOTHING,
-                      summary ? MAYBE_TEXT(summary->needs[STAGE_RUN]) : NOTHING,
-                      summary ? MAYBE_TEXT(summary->needs[STAGE_EVAL]) : NOTHING, FACT(summary->reads_record),
-                      summary ? MAYBE_TEXT(summary->judge) : NOTHING, TEXT(effect->task));
-#undef FACT
+                      NUMBER(effect->accepted_ms),
+                      summary ? MAYBE_BLOB(ledger_summary_pack(summary, packed, sizeof(packed))) : NOTHING,
+                      summary ? MAYBE_TEXT(summary->image) : NOTHING,
+                      metadata.len ? NUMBER(metadata_note(shown_in(summary))) : NOTHING, TEXT(effect->task));
 }
 
 static int apply_group(struct ledger *ledger, const struct effect *effect, struct fail *fail)

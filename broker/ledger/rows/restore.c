@@ -122,41 +122,38 @@ static int tell_forgotten_groups(struct ledger *ledger, const struct ledger_read
     return code;
 }
 
-/* What scheduling needs of the task of the group under ALL_GROUPS. */
-static void read_summary(struct ledger *ledger, struct task_summary *ret)
+/*
+ * What scheduling needs of the task of the group under ALL_GROUPS; where its row does not say, or not in a way that is
+ * understood, the task does, in `read`.
+ */
+static int find_summary(struct ledger *ledger, struct core_task *ret, struct task_summary *read, struct fail *fail)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
     struct refusal no;
-    if (ledger_is_null(ledger, all, 8)) {
-        if (!task_summary_read(ledger_slice(ledger, all, 16), ret, &no))
-            task_summary_default(ret);
-        return;
-    }
-    ret->task = (struct core_task){
-        .id = ledger_slice(ledger, all, 8),
-        .image = ledger_slice(ledger, all, 9),
-        .needs_engine = ledger_number(ledger, all, 10) != 0,
-        .policy = ledger_slice(ledger, all, 17),
-        .needs = {[STAGE_RUN] = ledger_slice(ledger, all, 18), [STAGE_EVAL] = ledger_slice(ledger, all, 19)},
-        .reads_record = ledger_number(ledger, all, 20) != 0,
-        .judge = ledger_slice(ledger, all, 21),
-        .limit_ms = {[STAGE_INIT] = ledger_number(ledger, all, 11),
-                     [STAGE_RUN] = ledger_number(ledger, all, 12),
-                     [STAGE_EVAL] = ledger_number(ledger, all, 13)},
-        .total_ms = ledger_number(ledger, all, 14),
-        .bytes = (uint64_t)ledger_number(ledger, all, 15)};
+    int code = 1;
+    const bool is_said = !ledger_is_null(ledger, all, 8);
+    if (is_said && ledger_summary_unpack(ledger_slice(ledger, all, 8), ret))
+        return 0;
+    if (is_said)
+        code = ledger_ask(ledger, LEDGER_GROUP_TASK, VALUES(NUMBER(ledger_number(ledger, all, 0))), fail);
+    if (code < 0)
+        return code;
+    struct slice task = is_said ? ledger_slice(ledger, LEDGER_GROUP_TASK, 0) : ledger_slice(ledger, all, 9);
+    if (!task_summary_read(task, read, &no))
+        task_summary_default(read);
+    ledger_reset(ledger, LEDGER_GROUP_TASK);
+    *ret = read->task;
+    return 0;
 }
 
-static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader, bool is_init_done)
+static int tell_group(struct ledger *ledger, const struct ledger_reader *reader, bool is_init_done, struct fail *fail)
 {
     enum ledger_statement all = LEDGER_ALL_GROUPS;
-    struct task_summary summary;
-    read_summary(ledger, &summary);
+    struct task_summary read;
     struct core_group_row row = {.group = ledger_slice(ledger, all, 1),
                                  .stream = ledger_slice(ledger, LEDGER_STREAM_NAME, 0),
                                  .samples = (uint64_t)ledger_number(ledger, all, 3),
                                  .task_hash = (uint64_t)ledger_number(ledger, all, 4),
-                                 .task = summary.task,
                                  .init_done = is_init_done,
                                  .priority = (uint64_t)ledger_number(ledger, all, 5),
                                  .lease_ms = (uint64_t)ledger_number(ledger, all, 6),
@@ -165,7 +162,8 @@ static bool tell_group(struct ledger *ledger, const struct ledger_reader *reader
         row.init_layer = ledger_slice(ledger, LEDGER_ALL_INITS, 1);
         row.init_ms = (uint64_t)ledger_number(ledger, LEDGER_ALL_INITS, 2);
     }
-    return reader->group(reader->context, &row);
+    int code = find_summary(ledger, &row.task, &read, fail);
+    return code ? code : reader->group(reader->context, &row) ? 0 : out_of_memory(fail);
 }
 
 /* Fills in what a rollout's run left, if it has ended. */
@@ -303,10 +301,8 @@ static int tell_whole_group(struct ledger *ledger, const struct ledger_reader *r
     int code = find_stream(ledger, at, fail);
     if (code == 0)
         code = advance(ledger, &at->inits, group, fail);
-    if (code)
-        return code;
-    if (!tell_group(ledger, reader, stands_at(ledger, &at->inits, group)))
-        return out_of_memory(fail);
+    if (code == 0)
+        code = tell_group(ledger, reader, stands_at(ledger, &at->inits, group), fail);
     for (int64_t number = first; code == 0 && number < first + samples; number++)
         code = tell_rollout(ledger, reader, at, number, fail);
     struct slice name = ledger_slice(ledger, LEDGER_ALL_GROUPS, 1);

@@ -119,7 +119,16 @@ static void version_1_gets_what_later_ones_know(void **state)
     assert_int_equal(groups, 5);
 }
 
-#define AS_VERSION_18 "DROP TABLE samplers; DROP TABLE sampled; PRAGMA user_version = 18;"
+#define AS_VERSION_19                                                                                                  \
+    "ALTER TABLE groups RENAME COLUMN summary TO task_id; ALTER TABLE groups ADD COLUMN needs_engine INTEGER;"         \
+    "ALTER TABLE groups ADD COLUMN init_limit_ms INTEGER; ALTER TABLE groups ADD COLUMN run_limit_ms INTEGER;"         \
+    "ALTER TABLE groups ADD COLUMN eval_limit_ms INTEGER; ALTER TABLE groups ADD COLUMN total_ms INTEGER;"             \
+    "ALTER TABLE groups ADD COLUMN task_bytes INTEGER; ALTER TABLE groups ADD COLUMN policy TEXT NOT NULL DEFAULT '';" \
+    "ALTER TABLE groups ADD COLUMN run_needs TEXT; ALTER TABLE groups ADD COLUMN eval_needs TEXT;"                     \
+    "ALTER TABLE groups ADD COLUMN reads_record INTEGER; ALTER TABLE groups ADD COLUMN judge TEXT;"                    \
+    "UPDATE groups SET task_id = 'add', needs_engine = 1, init_limit_ms = 1, run_limit_ms = 2, eval_limit_ms = 3,"     \
+    " total_ms = 4, task_bytes = 5; PRAGMA user_version = 19;"
+#define AS_VERSION_18 AS_VERSION_19 "DROP TABLE samplers; DROP TABLE sampled; PRAGMA user_version = 18;"
 #define AS_VERSION_17                                                                                                  \
     AS_VERSION_18                                                                                                      \
     "ALTER TABLE groups ADD COLUMN metadata TEXT;"                                                                     \
@@ -247,6 +256,44 @@ static struct effect group_with(const char *id, const char *task)
 
 /* What the task says of itself is found in it; how many had ended of a group, nobody knows any more. */
 static const char with[] = "{\"task\":\"t\",\"prompt\":\"p\",\"metadata\":{\"k\": [1, \"x\"]}}";
+
+static bool check_asked_for(void *context, const struct core_group_row *row)
+{
+    ++*(unsigned *)context;
+    assert_int_equal(row->priority, 9);
+    assert_int_equal(row->lease_ms, 60000);
+    assert_int_equal(row->accepted_ms, 1763697600000);
+    assert_true(slice_is(row->task.id, "add") && row->task.bytes > 5); /* read from the task */
+    return true;
+}
+
+static bool ignore_rollout(void *context, const struct core_rollout_row *row)
+{
+    (void)context, (void)row;
+    return true;
+}
+
+static void version_19_had_a_column_for_each_part_of_the_summary(void **state)
+{
+    struct world *world = *state;
+    unsigned count = 0;
+    struct effect asked = group("a", "train", 1);
+    asked.priority = 9;
+    asked.lease_ms = 60000;
+    asked.accepted_ms = 1763697600000;
+    commit_one(world, asked);
+    take_back(world, AS_VERSION_19);
+    open_ledger(world);
+    asked.group = S("b");
+    commit_one(world, asked); /* beside what is not read any more */
+    struct ledger_reader reader = {.context = &count,
+                                   .stream = ignore_stream,
+                                   .engine = ignore_engine,
+                                   .group = check_asked_for,
+                                   .rollout = ignore_rollout};
+    assert_int_equal(ledger_restore(world->ledger, &reader, NULL), 0);
+    assert_int_equal(count, 2);
+}
 
 static void version_17_kept_metadata_beside_the_task(void **state)
 {
@@ -501,6 +548,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(version_1_restores_what_it_held_and_goes_on),
         TEST(version_1_gets_what_later_ones_know),
+        TEST(version_19_had_a_column_for_each_part_of_the_summary),
         TEST(version_17_kept_metadata_beside_the_task),
         TEST(version_15_knew_no_judges),
         TEST(version_14_did_not_keep_what_stages_need),
