@@ -29,7 +29,7 @@ enum ledger_statement {
 enum {
     LEDGER_VERSION = 20, /* of the tables: the file's user_version */
     ROLLOUTS_PER_GROUP = 1024,
-    CACHE_ENTRIES = 8192,
+    CACHE_ENTRIES = 16384,
     CACHE_WAYS = 4,              /* entries that an id may be in */
     CACHE_REUSED_MAX = 4096,     /* an entry keeps this much memory for its next group */
     CACHE_PAYLOAD_MAX = 1 << 20, /* a layer larger than this is read from the file each time; no task is */
