@@ -6,6 +6,7 @@
 #include "broker/net/zmq_frame.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "common/net/bundle.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -16,6 +17,7 @@ struct batch *batch_create(void)
         return NULL;
     STAILQ_INIT(&batch->jobs);
     STAILQ_INIT(&batch->answers);
+    STAILQ_INIT(&batch->tasks);
     batch->inbound = calloc(2 * INBOUND_MAX, sizeof(*batch->inbound));
     if (!batch->inbound)
         batch_destroy(&batch);
@@ -38,8 +40,19 @@ static void drop_loaded(struct loaded_list *list)
     }
 }
 
+static void drop_tasks(struct batch *batch)
+{
+    struct loaded_task *task;
+    while ((task = STAILQ_FIRST(&batch->tasks))) {
+        STAILQ_REMOVE_HEAD(&batch->tasks, link);
+        buffer_finish(&task->bytes);
+        free(task);
+    }
+}
+
 void batch_clear(struct batch *batch)
 {
+    drop_tasks(batch);
     effect_list_clear(&batch->effects);
     drop_loaded(&batch->jobs);
     drop_loaded(&batch->answers);
@@ -86,11 +99,15 @@ struct loading {
     struct batch *batch;
     struct ledger *ledger;
     struct held_bytes *held;
-    size_t effect; /* the one in hand, its place */
+    size_t effect;                /* the one in hand, its place */
+    struct slice task;            /* the newest job.task ... */
+    const struct effect *task_of; /* ... and the job that it was made for */
 };
 
-/* Gives the effect in hand the message that was made; `held` NULL: a job's. */
-static int add_made(struct loading *loading, atomic_size_t *held)
+static const struct slice no_task = {NULL, 0};
+
+/* Gives the effect in hand the message that was made; `held` NULL: a job's, with the job.task before it. */
+static int add_message(struct loading *loading, struct slice task, atomic_size_t *held)
 {
     struct batch *batch = loading->batch;
     struct loaded *loaded = malloc(sizeof(*loaded));
@@ -99,9 +116,12 @@ static int add_made(struct loading *loading, atomic_size_t *held)
         return fail_set(&batch->fail, -ENOMEM, "out of memory");
     }
     loaded->effect = loading->effect;
+    loaded->task = task;
     STAILQ_INSERT_TAIL(held ? &batch->answers : &batch->jobs, loaded, link);
     return 0;
 }
+
+static int add_made(struct loading *loading, atomic_size_t *held) { return add_message(loading, no_task, held); }
 
 /* Makes the trajectory's message. 1: done, 0: it cannot be sent. */
 static int encode_trajectory(struct loading *loading, const struct msg_trajectory *message)
@@ -194,6 +214,59 @@ static int load_published(struct loading *loading, const struct effect *effect)
     return encode_trajectory(loading, &message) ? add_made(loading, &loading->held->feed) : 0;
 }
 
+/* ---- jobs ---- */
+
+static bool may_share(const struct effect *job, const struct effect *other)
+{
+    return other && job->shares_tasks && other->shares_tasks && job->stage == other->stage &&
+           slice_equal(job->group, other->group);
+}
+
+/* The next job of the batch after the one in hand; NULL: none. */
+static const struct effect *next_job(const struct loading *loading)
+{
+    const struct effect_list *effects = &loading->batch->effects;
+    for (size_t i = loading->effect + 1; i < effects->count; i++)
+        if (effects->items[i].kind == LANE_JOB)
+            return &effects->items[i];
+    return NULL;
+}
+
+/* Whether its task comes before it: as those of a group are handed out together, the job beside it tells. */
+static bool is_shared(const struct loading *loading, const struct effect *effect, const struct msg_job_start *message)
+{
+    enum { OWN_MAX = BUNDLED_MAX / 2 }; /* bytes that are its alone: a job with more goes alone */
+    return message->answer.len + message->record.len + message->run_layer.len <= OWN_MAX &&
+           (may_share(effect, loading->task_of) || may_share(effect, next_job(loading)));
+}
+
+/* The job.task of that job, which the batch has; empty: there is none, and the job has all itself. */
+static struct slice make_task(struct loading *loading, const struct effect *effect, const struct msg_job_start *job)
+{
+    const struct msg_job_task message = {.group = job->group,
+                                         .task = job->task,
+                                         .init_layer_digest = job->init_layer_digest,
+                                         .has_init_layer_digest = job->has_init_layer_digest,
+                                         .init_layer = job->init_layer,
+                                         .has_init_layer = job->has_init_layer};
+    struct refusal no;
+    if (may_share(effect, loading->task_of))
+        return loading->task;
+    struct loaded_task *task = calloc(1, sizeof(*task));
+    if (!task)
+        return no_task;
+    STAILQ_INSERT_TAIL(&loading->batch->tasks, task, link);
+    if (!message_encode(MSG_job_task, &message, &task->bytes, &no))
+        return no_task;
+    loading->task_of = effect;
+    return loading->task = buffer_peek(&task->bytes);
+}
+
+static void leave_task_out(struct msg_job_start *message)
+{
+    message->has_task = message->has_init_layer = message->has_init_layer_digest = false;
+}
+
 static int load_job(struct loading *loading, const struct effect *effect)
 {
     struct msg_job_start message;
@@ -207,9 +280,12 @@ static int load_job(struct loading *loading, const struct effect *effect)
     }
     if (code)
         return code;
+    const struct slice task = is_shared(loading, effect, &message) ? make_task(loading, effect, &message) : no_task;
+    if (task.len)
+        leave_task_out(&message);
     buffer_clear(&loading->batch->out);
     if (message_encode(MSG_job_start, &message, &loading->batch->out, &no))
-        return add_made(loading, NULL);
+        return add_message(loading, task, NULL);
     log_event(LOG_ERROR, "broker.job-unsendable", "job=%.*s text=\"%s\" action=handed-out-again",
               SLICE_ARG(effect->job), no.text);
     return 0;

@@ -33,8 +33,15 @@ struct inbound {
 /* A message that an effect sends, made of what the ledger keeps. */
 struct loaded {
     STAILQ_ENTRY(loaded) link;
-    size_t effect; /* its place */
+    size_t effect;     /* its place */
+    struct slice task; /* a job's: the job.task before it, which the batch has; empty: none */
     zmq_msg_t body;
+};
+
+/* A job.task of jobs of the batch. */
+struct loaded_task {
+    STAILQ_ENTRY(loaded_task) link;
+    struct buffer bytes;
 };
 
 STAILQ_HEAD(loaded_list, loaded); /* in the effects' order */
@@ -51,8 +58,9 @@ struct batch {
     /* When it was done: */
     bool is_writing, is_reading;      /* in a transaction */
     struct loaded_list jobs, answers; /* what goes to workers, and all else */
-    struct commit_point commit;       /* the last one there was */
-    int code;                         /* what the ledger failed with */
+    STAILQ_HEAD(, loaded_task) tasks;
+    struct commit_point commit; /* the last one there was */
+    int code;                   /* what the ledger failed with */
     struct fail fail;
 };
 

@@ -68,7 +68,7 @@ static int do_lane_send(struct io *io, const struct effect *effect, struct fail 
     zmq_msg_t frame;
     int code = make_frame(effect, &frame, fail);
     if (code == 0)
-        io_send_lane(io, effect->worker, &frame);
+        io_send_lane(io, effect->worker, slice_of(NULL, 0), &frame);
     return code;
 }
 
@@ -93,7 +93,7 @@ static void send_job(struct io *io, struct batch *batch, size_t at)
 {
     struct loaded *loaded = take_loaded(&batch->jobs, at);
     if (loaded)
-        io_send_lane(io, batch->effects.items[at].worker, &loaded->body);
+        io_send_lane(io, batch->effects.items[at].worker, loaded->task, &loaded->body);
     free(loaded);
 }
 

@@ -146,8 +146,11 @@ void io_send(struct io *io, struct slice client, zmq_msg_t *body);
 void io_send_event(struct io *io, struct slice client, zmq_msg_t *body);
 /* Publishes it, now. */
 int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail *fail);
-/* Sends it to a worker, now. What goes wrong with a lane is the core's to mend, by lanes_take_broken or a deadline. */
-void io_send_lane(struct io *io, struct slice worker, zmq_msg_t *frame);
+/*
+ * Sends it to a worker, now, with that job.task before it if it is not empty (lanes_send). What goes wrong with a
+ * lane is the core's to mend, by lanes_take_broken or a deadline.
+ */
+void io_send_lane(struct io *io, struct slice worker, struct slice task, zmq_msg_t *frame);
 
 /* ---- io/answer.c: as promises ---------------------------------------------------------- */
 

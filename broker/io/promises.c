@@ -71,7 +71,7 @@ static int deliver(struct io *io, enum promise_to to, struct slice name, zmq_msg
     case PROMISE_CLIENT: io_send(io, name, body); return 0;
     case PROMISE_EVENTS: io_send_event(io, name, body); return 0;
     case PROMISE_FEED: return io_publish(io, name, body, fail);
-    case PROMISE_LANE: io_send_lane(io, name, body); return 0;
+    case PROMISE_LANE: io_send_lane(io, name, slice_of(NULL, 0), body); return 0;
     }
     return 0;
 }

@@ -35,10 +35,10 @@ int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail 
     return code ? fail_set(fail, code, "cannot publish: %s", zmq_strerror(-code)) : 0;
 }
 
-void io_send_lane(struct io *io, struct slice worker, zmq_msg_t *frame)
+void io_send_lane(struct io *io, struct slice worker, struct slice task, zmq_msg_t *frame)
 {
     struct fail why;
-    int code = lanes_send(io->lanes, worker, frame, &why);
+    int code = lanes_send(io->lanes, worker, task, frame, &why);
     if (code && code != -ENOENT && code != -EAGAIN) /* a lane that is gone or full is known to be */
         log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
 }

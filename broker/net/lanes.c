@@ -5,10 +5,10 @@
 #include <sys/epoll.h>
 #include <sys/queue.h>
 
+#include "broker/net/lane_bundle.h"
 #include "broker/net/lane_options.h"
 #include "broker/net/zmq_frame.h"
 #include "broker/net/names.h"
-#include "common/net/bundle.h"
 
 enum { PATIENCE_CHECK_MS = 500 };
 
@@ -19,8 +19,8 @@ struct lane {
     int monitor_fd, epoll_fd; /* the first is watched by the second, or -1 */
     int64_t opened_ms;
     struct lane_limits limits;
-    struct buffer bundle;     /* that is being made */
-    LIST_ENTRY(lane) bundled; /* while it holds something */
+    struct lane_bundle bundle; /* that is being made */
+    LIST_ENTRY(lane) bundled;  /* while it holds something */
     bool connected, broken;
     bool is_full, is_late;              /* late: told of as not connected */
     enum handshake failed;              /* why it never connected */
@@ -65,9 +65,9 @@ static void lane_destroy(void **item)
     *item = NULL;
     if (!lane)
         return;
-    if (lane->bundle.len)
+    if (lane->bundle.bytes.len)
         LIST_REMOVE(lane, bundled);
-    buffer_finish(&lane->bundle);
+    lane_bundle_finish(&lane->bundle);
     lane_disconnect(lane);
     free(lane);
 }
@@ -362,12 +362,11 @@ static int lane_send(struct lanes *lanes, struct lane *lane, zmq_msg_t *frame, s
 
 static int lane_flush(struct lanes *lanes, struct lane *lane, struct fail *fail)
 {
-    if (!lane->bundle.len)
+    if (!lane->bundle.bytes.len)
         return 0;
     zmq_msg_t frame;
-    const bool has_memory = zmq_frame_init_copy(&frame, bundle_peek(&lane->bundle));
+    const bool has_memory = lane_bundle_take(&lane->bundle, &frame);
     LIST_REMOVE(lane, bundled);
-    buffer_clear(&lane->bundle);
     return has_memory ? lane_send(lanes, lane, &frame, fail) : fail_set(fail, -ENOMEM, "out of memory");
 }
 
@@ -378,7 +377,7 @@ void lanes_flush(struct lanes *lanes)
         lane_flush(lanes, lane, NULL); /* a lane that is full is known to be, by lanes_take_broken */
 }
 
-int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail)
+int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail)
 {
     char name[LANE_NAME_SIZE];
     struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
@@ -387,12 +386,12 @@ int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struc
         return fail_set(fail, -ENOENT, "there is no lane to worker %s", name);
     }
     const struct slice message = zmq_frame_peek(frame);
-    const bool bundles = lane->limits.bundles && message.len <= BUNDLED_MAX;
-    if (!bundles || lane->bundle.len + message.len > BUNDLE_BYTES_MAX)
+    const bool bundles = lane->limits.bundles && (message.len <= BUNDLED_MAX || task.len);
+    if (!bundles || !lane_bundle_takes(&lane->bundle, task, message))
         lane_flush(lanes, lane, NULL);
     if (!bundles)
         return lane_send(lanes, lane, frame, fail);
-    const bool is_first = !lane->bundle.len, has_memory = bundle_add(&lane->bundle, message);
+    const bool is_first = !lane->bundle.bytes.len, has_memory = lane_bundle_add(&lane->bundle, task, message);
     zmq_msg_close(frame);
     if (has_memory && is_first)
         LIST_INSERT_HEAD(&lanes->bundled, lane, bundled);

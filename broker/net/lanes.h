@@ -55,10 +55,10 @@ struct lane_limits {
 int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, struct slice peer,
                struct lane_limits limits, int64_t now_ms, struct fail *fail);
 /*
- * Takes the frame, sent, bundled until lanes_flush, or neither; never blocks. -ENOENT: no such lane. -EAGAIN: it is
- * full, and broken by that.
+ * Takes the frame, sent, bundled until lanes_flush, or neither; never blocks. `task`: the job.task that it needs before
+ * it in its bundle, of a lane with such; empty: none. -ENOENT: no such lane. -EAGAIN: it is full, and broken by that.
  */
-int lanes_send(struct lanes *lanes, struct slice worker, zmq_msg_t *frame, struct fail *fail);
+int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail);
 /* Sends what is bundled, at the end of a cycle. */
 void lanes_flush(struct lanes *lanes);
 void lanes_close(struct lanes *lanes, struct slice worker);

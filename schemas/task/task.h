@@ -457,6 +457,6 @@ bool task_variable_is_valid(const char *name);
 
 /* The caller owns *ret (task_destroy); NULL on refusal. `json` is one JSON object. */
 struct task *task_parse(struct slice json, struct refusal *no);
-void task_destroy(struct task *task);
+void task_destroy(const struct task *task);
 
 #endif

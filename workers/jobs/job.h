@@ -88,9 +88,9 @@ struct job_result {
 
 struct job {
     const struct job_context *context;
-    struct msg_job_start start; /* borrows from bytes, or from what its owner keeps instead */
+    struct msg_job_start start; /* borrows from bytes, or from what its owner keeps instead; its task is there */
     struct buffer bytes;
-    struct task *task;
+    const struct task *task;
     struct job_result result;
     struct engine_migration migration; /* run */
     struct job_session session;        /* run */

@@ -29,10 +29,9 @@ static void handle_hello(struct worker *worker, const struct msg_lane_hello *hel
 }
 
 /* NULL when the job was started, else why it was not. */
-static const char *take_job(struct worker *worker, const struct msg_job_start *start, struct slice bytes,
-                            zmq_msg_t *frame)
+static const char *take_job(struct worker *worker, const struct ordered_job *ordered)
 {
-    if (!slice_is(start->stage, stage_wire(worker->plan.stage)))
+    if (!slice_is(ordered->start->stage, stage_wire(worker->plan.stage)))
         return "another stage";
     if (worker->state != WORKER_WORKING)
         return "draining";
@@ -42,12 +41,30 @@ static const char *take_job(struct worker *worker, const struct msg_job_start *s
         return "cancelled jobs linger";
     if (outbox_is_full(&worker->outbox))
         return "outbox full";
-    return running_start(&worker->running, start, bytes, frame) ? NULL : "out of memory";
+    return running_start(&worker->running, ordered) ? NULL : "out of memory";
+}
+
+/* For the jobs that follow in the same message; when out of memory, those are refused. */
+static void handle_task(struct worker *worker, const struct msg_job_task *said, struct slice bytes)
+{
+    shared_task_release(&worker->shared_task);
+    worker->shared_task = shared_task_create(said, bytes);
+}
+
+static bool check_task(const struct worker *worker, const struct msg_job_start *start, struct refusal *no)
+{
+    const struct shared_task *shared = worker->shared_task;
+    if (start->has_task || (shared && slice_equal(shared->said.group, start->group)))
+        return true;
+    return refuse(no, REFUSAL_MISSING_FIELD, "task",
+                  "job.start: %.*s has no task, and no job.task of %.*s is before it", SLICE_ARG(start->job),
+                  SLICE_ARG(start->group));
 }
 
 /* What is dropped the broker sees missing in the beat, and gives elsewhere. */
-static void handle_start(struct worker *worker, const struct msg_job_start *start, struct slice bytes, zmq_msg_t *frame)
+static void handle_start(struct worker *worker, const struct ordered_job *ordered)
 {
+    const struct msg_job_start *start = ordered->start;
     struct running_job *known = running_find(&worker->running, start->job);
     if (known) {
         known->token = start->token > known->token ? start->token : known->token;
@@ -58,7 +75,7 @@ static void handle_start(struct worker *worker, const struct msg_job_start *star
         outbox_resend(&worker->outbox, start->job);
         return;
     }
-    const char *why = take_job(worker, start, bytes, frame);
+    const char *why = take_job(worker, ordered);
     if (why)
         log_event(LOG_INFO, "job.dropped", "job=%.*s token=%llu why=\"%s\"", SLICE_ARG(start->job),
                   (unsigned long long)start->token, why);
@@ -128,8 +145,8 @@ static void handle_probe(struct worker *worker, const struct msg_engine_probe *p
 static bool is_for_lane(enum message_id id)
 {
     return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_engine_probe || id == MSG_lane_drain ||
-           id == MSG_job_start || id == MSG_job_cancel || id == MSG_job_migrate || id == MSG_result_ack ||
-           id == MSG_lane_watch;
+           id == MSG_job_task || id == MSG_job_start || id == MSG_job_cancel || id == MSG_job_migrate ||
+           id == MSG_result_ack || id == MSG_lane_watch;
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, zmq_msg_t *frame, struct refusal *no)
@@ -150,8 +167,12 @@ bool worker_obey(struct worker *worker, struct slice bytes, zmq_msg_t *frame, st
         handle_probe(worker, &message.engine_probe);
     else if (id == MSG_lane_drain)
         handle_drain(worker, &message.lane_drain);
+    else if (id == MSG_job_task)
+        handle_task(worker, &message.job_task, bytes);
+    else if (id == MSG_job_start && !check_task(worker, &message.job_start, no))
+        return false;
     else if (id == MSG_job_start)
-        handle_start(worker, &message.job_start, bytes, frame);
+        handle_start(worker, &(struct ordered_job){&message.job_start, bytes, frame, worker->shared_task});
     else if (id == MSG_job_cancel)
         handle_cancel(worker, &message.job_cancel);
     else if (id == MSG_lane_watch)

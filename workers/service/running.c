@@ -83,6 +83,14 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
         shaping_apply(job);
 }
 
+/* NULL with a refusal. */
+static const struct task *read_task(struct running_job *self, struct refusal *no)
+{
+    if (self->shared)
+        return shared_task_read(self->shared, no);
+    return self->own_task = task_parse(self->job.start.task, no);
+}
+
 static void work(void *arg)
 {
     struct running_job *self = arg;
@@ -90,7 +98,7 @@ static void work(void *arg)
     struct refusal no = {0};
     enum stage stage = STAGE_INIT;
     stage_parse(job->start.stage, &stage);
-    job->task = task_parse(job->start.task, &no);
+    job->task = read_task(self, &no);
     if (!job->task) {
         job_set_outcome(job, OUTCOME_TASK, "the task is refused: %s%s%s", no.field, no.field[0] ? ": " : "", no.text);
         return;
@@ -107,7 +115,8 @@ static void running_job_destroy(struct running_job *self)
     live_end(&self->activity);
     result_finish(&self->job.result);
     verdict_finish(&self->job.session.posted);
-    task_destroy(self->job.task);
+    task_destroy(self->own_task);
+    shared_task_release(&self->shared);
     buffer_finish(&self->job.bytes);
     zmq_msg_close(&self->message);
     spent_finish(&self->activity.spent);
@@ -133,20 +142,26 @@ static void work_ended(void *arg)
 /* ---- all of them ------------------------------------------------------------------------ */
 
 /* False when out of memory. */
-static bool set_start(struct running_job *self, const struct msg_job_start *start, struct slice bytes, bool is_copied)
+static bool set_start(struct running_job *self, const struct ordered_job *ordered, bool is_copied)
 {
-    self->job.start = *start;
-    if (!is_copied)
-        return true;
-    if (!buffer_append(&self->job.bytes, bytes.data, bytes.len))
+    const struct slice bytes = ordered->bytes;
+    struct msg_job_start *start = &self->job.start;
+    *start = *ordered->start;
+    if (is_copied && !buffer_append(&self->job.bytes, bytes.data, bytes.len))
         return false;
-    message_rebase(MSG_job_start, &self->job.start, bytes.data, self->job.bytes.data);
+    if (is_copied)
+        message_rebase(MSG_job_start, start, bytes.data, self->job.bytes.data);
+    if (!start->has_task) {
+        self->shared = shared_task_keep(ordered->shared);
+        shared_task_fill(self->shared, start);
+    }
     return true;
 }
 
-bool running_start(struct running *running, const struct msg_job_start *start, struct slice bytes, zmq_msg_t *frame)
+bool running_start(struct running *running, const struct ordered_job *ordered)
 {
-    const bool is_copied = !frame || bytes.len <= COPIED_MAX;
+    zmq_msg_t *frame = ordered->frame;
+    const bool is_copied = !frame || ordered->bytes.len <= COPIED_MAX;
     struct running_job *self = calloc(1, sizeof(*self));
     if (!self)
         return false;
@@ -155,7 +170,7 @@ bool running_start(struct running *running, const struct msg_job_start *start, s
     self->started_ms = clock_ms();
     self->job.context = running->context;
     self->job.result.spent = &self->activity.spent;
-    if (!set_start(self, start, bytes, is_copied) || !live_add(running, self)) {
+    if (!set_start(self, ordered, is_copied) || !live_add(running, self)) {
         running_job_destroy(self);
         return false;
     }

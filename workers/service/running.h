@@ -11,13 +11,16 @@
 
 #include "common/containers/table.h"
 #include "workers/jobs/job.h"
+#include "workers/jobs/shared_task.h"
 #include "workers/runtime/activity.h"
 
 struct running_job {
     TAILQ_ENTRY(running_job) links;
     struct running *running;
     struct job job;
-    zmq_msg_t message; /* what job.start borrows from, unless that is small and in job.bytes */
+    zmq_msg_t message;          /* what job.start borrows from, unless that is small and in job.bytes */
+    struct shared_task *shared; /* has its task; NULL: it has one of its own ... */
+    struct task *own_task;      /* ... which is this, once it was read */
     struct fiber *fiber;
     struct activity activity;
     uint64_t told_changes; /* of its activity that the broker was told of */
@@ -48,11 +51,16 @@ void running_finish(struct running *running); /* its jobs have ended */
 
 struct running_job *running_find(const struct running *running, struct slice job); /* NULL: none */
 
-/*
- * `start` was decoded from the bytes, which are copied; a frame that has them alone, if there is one, is taken instead
- * where it is large. False when out of memory: nothing happened.
- */
-bool running_start(struct running *running, const struct msg_job_start *start, struct slice bytes, zmq_msg_t *frame);
+/* A job.start as it came. */
+struct ordered_job {
+    const struct msg_job_start *start;
+    struct slice bytes;         /* that `start` borrows from */
+    zmq_msg_t *frame;           /* that has them alone, and is taken where it is large; NULL: there is none */
+    struct shared_task *shared; /* has its task, if it has none of its own; else it may be NULL */
+};
+
+/* False when out of memory: nothing happened. */
+bool running_start(struct running *running, const struct ordered_job *ordered);
 void running_cancel(struct running *running, struct running_job *job);
 /* How many jobs it can hold now, of the slots it was given: less those that were cancelled 5
  * s ago and have not ended. */

@@ -77,6 +77,8 @@ static bool beat_encode(struct worker *worker, struct buffer *out)
         .lane = slice_from_str(worker->lane.endpoint),
         .has_bundles = true,
         .bundles = true,
+        .has_shares_tasks = true,
+        .shares_tasks = true,
         .host = slice_from_str(worker->host),
         .progress = loop_progress(worker->context.loop),
         .draining = worker->state != WORKER_WORKING || running_slots(&worker->running, worker->plan.given.slots) == 0,
@@ -173,6 +175,7 @@ static bool receive_one(struct worker *worker)
         obey_all(worker, bytes);
     else
         worker->malformed += !worker_obey(worker, bytes, &message, &worker->malformed_last);
+    shared_task_release(&worker->shared_task);
     zmq_msg_close(&message);
     return true;
 }

@@ -32,6 +32,7 @@ struct worker {
     void *zmq;
     struct lane lane;
     struct running running;
+    struct shared_task *shared_task; /* of the message in hand, for jobs that follow in it; NULL: none */
     struct outbox outbox;
     struct loop_watch *watches[3]; /* the lane's two descriptors, signals */
     int signals, signals_seen;

@@ -42,6 +42,7 @@ static void emit_job(struct core *core, const struct job *job)
     send->attempt = job->course->attempt;
     send->engine = engine;
     send->reads_record = job->stage == STAGE_EVAL && group->work->reads_record;
+    send->shares_tasks = job->course->worker->shares_tasks;
 }
 
 /* False when out of memory. */

@@ -230,9 +230,10 @@ struct effect {
     enum stage stage;
     enum outcome outcome;
     bool present;
-    bool reads_record; /* LANE_JOB of an eval: with the run's record */
-    bool bundles;      /* LANE_OPEN: several messages may go by it as one */
-    bool is_promise;   /* LANE_SEND: not before all that is persisted is durable */
+    bool reads_record : 1; /* LANE_JOB of an eval: with the run's record */
+    bool shares_tasks : 1; /* LANE_JOB: its task may be in a job.task before it */
+    bool bundles;          /* LANE_OPEN: several messages may go by it as one */
+    bool is_promise;       /* LANE_SEND: not before all that is persisted is durable */
     struct slice group, rollout, stream, job, engine;
     uint64_t seq, sample, token;
     struct slice detail, record, verdict; /* borrowed from the message in hand */

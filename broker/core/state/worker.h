@@ -48,6 +48,7 @@ struct worker {
     uint32_t counted;                 /* its slots in core->slots */
     bool draining, stalled;
     bool bundles;       /* several messages may go to it as one, and it is told that they may come so */
+    bool shares_tasks;  /* ... and what jobs of a group share may come once in such (job.task) */
     bool calls_engines; /* a run worker, or an eval worker that says so: one of an earlier release does not */
     bool hung;          /* its lane is closed until it makes progress */
     uint32_t id_len;

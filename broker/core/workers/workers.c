@@ -79,6 +79,7 @@ static void open_lane(struct core *core, struct worker *worker, const struct cal
     open->stage = worker->stage;
     open->limit = lane_limit(in->slots);
     open->bundles = worker->bundles = in->has_bundles && in->bundles;
+    worker->shares_tasks = worker->bundles && in->has_shares_tasks && in->shares_tasks;
     if (caller->lane_connects)
         set_text(core, &worker->unreached, slice_from_str("the broker connects to its lane"));
     else

@@ -94,6 +94,7 @@ int ledger_load_job(struct ledger *ledger, const struct effect *effect, struct m
                                   .group = effect->group,
                                   .sample = effect->sample,
                                   .attempt = effect->attempt,
+                                  .has_task = true,
                                   .engine = effect->engine,
                                   .has_engine = effect->engine.len > 0};
     struct cached_group *group;

@@ -208,7 +208,7 @@ struct task *task_parse(struct slice json, struct refusal *no)
     return task;
 }
 
-void task_destroy(struct task *task)
+void task_destroy(const struct task *task)
 {
     if (!task)
         return;

@@ -23,7 +23,7 @@ struct seen {
     char engine[280], detail[512], record[64], reason[64], field[64], text[1100], tool[80];
     char state[32], stage[16], owner[80];
     uint64_t priority, tag, seq, limit, token, attempt, ms, count, samples, first, head, pending, retry_ms;
-    bool known, present, reads_record, bundles;
+    bool known, present, reads_record, bundles, shares_tasks;
     struct core_end end;
     char failures_job[160], history[1100]; /* PERSIST_FAILURES, and its counts */
     struct core_failures failures;
@@ -262,7 +262,8 @@ static inline void world_read_effect(struct seen *seen, const struct effect *eff
                           .seq = effect->seq,
                           .token = effect->token,
                           .present = effect->present,
-                          .reads_record = effect->reads_record};
+                          .reads_record = effect->reads_record,
+                          .shares_tasks = effect->shares_tasks};
     COPY(job, effect->job);
     COPY(group, effect->group);
     COPY(rollout, effect->rollout);

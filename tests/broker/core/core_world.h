@@ -155,7 +155,7 @@ static inline void world_submit(struct world *world, const char *group, uint64_t
 struct beat {
     uint64_t slots;
     const char *lane;
-    bool draining, bundles;
+    bool draining, bundles, shares_tasks;
     uint64_t epoch;    /* 0: this one */
     uint64_t progress; /* 0: grows by itself */
     uint64_t engines;  /* the newest lane.engine it has taken */
@@ -197,6 +197,8 @@ static inline void world_beat_with(struct world *world, const char *worker, cons
                                  .has_sandboxes = beat.sandbox,
                                  .bundles = beat.bundles,
                                  .has_bundles = beat.bundles,
+                                 .shares_tasks = beat.shares_tasks,
+                                 .has_shares_tasks = beat.shares_tasks,
                                  .jobs = {buffer_peek(&packed), count}};
     world_say(world, "", MSG_worker_beat, &in);
     buffer_finish(&packed);

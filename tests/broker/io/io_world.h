@@ -55,6 +55,10 @@ struct fake {
     bool bundles;        /* it says so: several messages may come as one ... */
     bool may_bundle;     /* ... and the broker that it reads such */
     unsigned bundled;    /* results that it sent so */
+    bool shares_tasks;   /* it says so: what jobs of a group share may come once in a bundle */
+    unsigned shared;     /* jobs that came without a task of their own ... */
+    unsigned tasks;      /* ... and what they shared */
+    char task_group[97]; /* whose job.task came last in the bundle in hand; "": none did */
 };
 
 struct world {
@@ -264,7 +268,7 @@ static inline struct fake *fake_add(struct world *world, enum stage stage)
 {
     assert_true(world->fake_count < FAKES_MAX);
     struct fake *fake = &world->fakes[world->fake_count++];
-    *fake = (struct fake){.stage = stage, .allowance = UINT64_MAX};
+    *fake = (struct fake){.stage = stage, .allowance = UINT64_MAX, .bundles = true, .shares_tasks = true};
     snprintf(fake->id, sizeof(fake->id), "fake-%s-%zu", stage_wire(stage), world->fake_count);
     char lane[sizeof(fake->lane)];
     snprintf(lane, sizeof(lane), "ipc://%s/lane-%zu", world->dir, world->fake_count);
@@ -305,6 +309,8 @@ static inline void fake_beat(struct world *world, struct fake *fake)
                                    .has_offers = fake->offers,
                                    .has_bundles = fake->bundles,
                                    .bundles = true,
+                                   .has_shares_tasks = fake->shares_tasks,
+                                   .shares_tasks = true,
                                    .jobs = {buffer_peek(&packed), (uint32_t)fake->held_count}};
     world_send(world, fake->push, MSG_worker_beat, &beat);
     for (size_t i = 0; i < fake->held_count; i++)
@@ -395,8 +401,27 @@ static inline void fake_hear_hello(struct fake *fake, const struct msg_lane_hell
     fake->may_bundle = hello->has_bundles && hello->bundles;
 }
 
+static inline void fake_hear_task(struct fake *fake, const struct msg_job_task *task)
+{
+    assert_true(fake->shares_tasks && slice_is(task->init_layer, "init layer"));
+    snprintf(fake->task_group, sizeof(fake->task_group), "%.*s", SLICE_ARG(task->group));
+    fake->tasks++;
+}
+
+/* As a worker does that takes such: with the task that came before it, which must be its group's. */
+static inline void fake_hear_start(struct fake *fake, struct msg_job_start *start)
+{
+    if (!start->has_task) {
+        assert_true(slice_is(start->group, fake->task_group) && !start->has_init_layer);
+        start->init_layer = S("init layer");
+        fake->shared++;
+    }
+    fake_take(fake, start);
+}
+
 static inline void fake_obey(struct fake *fake, struct slice bytes)
 {
+    struct msg_job_task task;
     struct msg_lane_hello hello;
     struct msg_job_start start;
     struct msg_job_cancel cancel;
@@ -404,8 +429,10 @@ static inline void fake_obey(struct fake *fake, struct slice bytes)
     struct msg_lane_watch watch;
     if (message_decode(MSG_lane_hello, bytes, &hello, NULL))
         fake_hear_hello(fake, &hello);
+    else if (message_decode(MSG_job_task, bytes, &task, NULL))
+        fake_hear_task(fake, &task);
     else if (message_decode(MSG_job_start, bytes, &start, NULL))
-        fake_take(fake, &start);
+        fake_hear_start(fake, &start);
     else if (message_decode(MSG_job_cancel, bytes, &cancel, NULL))
         fake_let_go(fake, cancel.job, cancel.token ? cancel.token : UINT64_MAX);
     else if (message_decode(MSG_result_ack, bytes, &ack, NULL))
@@ -428,6 +455,7 @@ static inline void fake_read(struct fake *fake, zmq_msg_t *frame)
     assert_true(fake->bundles);
     while (bundle_next(bytes, &at, &message) == 1)
         fake_obey(fake, message);
+    fake->task_group[0] = '\0';
     assert_int_equal(at, bytes.len);
 }
 

@@ -120,6 +120,7 @@ static void a_run_that_is_done_again_is_adopted_over_a_kill(void **state)
     say_result(world, eval, token_of(eval), "infra", 0);
     fake_forget(eval, S("eval:a/0"));
     world_until(world, run->started == 2);
+    assert_true(status_says(world, "{")); /* what is answered now leaves behind the commit of what left before */
     world_stop(world, SIGKILL);
     world_start(world);
     world_until(world, status_says(world, "\"adopted\":1,"));

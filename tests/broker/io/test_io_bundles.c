@@ -61,8 +61,11 @@ static bool status_says(struct world *world, const char *words)
 
 static void add_fakes(struct world *world, bool bundles)
 {
-    for (int stage = 0; stage < STAGE_COUNT; stage++)
-        fake_add(world, (enum stage)stage)->bundles = bundles;
+    for (int stage = 0; stage < STAGE_COUNT; stage++) {
+        struct fake *fake = fake_add(world, (enum stage)stage);
+        fake->bundles = bundles;
+        fake->shares_tasks = false;
+    }
 }
 
 static uint64_t ended_of(struct world *world)
@@ -109,6 +112,63 @@ static void a_worker_of_an_earlier_release_is_told_nothing_of_bundles(void **sta
     assert_int_equal(bundled_of(world), 0);
     for (size_t i = 0; i < world->fake_count; i++)
         assert_false(world->fakes[i].may_bundle);
+}
+
+/* Of all workers of runs and of evaluations. */
+static void sum_shared(const struct world *world, unsigned *ret_tasks, unsigned *ret_shared)
+{
+    *ret_tasks = *ret_shared = 0;
+    for (size_t i = 0; i < world->fake_count; i++) {
+        *ret_tasks += world->fakes[i].tasks;
+        *ret_shared += world->fakes[i].shared;
+    }
+}
+
+static void add_sharing_fakes(struct world *world)
+{
+    add_fakes(world, true);
+    for (size_t i = 0; i < world->fake_count; i++)
+        world->fakes[i].shares_tasks = true;
+}
+
+/* Eight slots: the first eight jobs of it are handed out at once, and have one task. */
+static void jobs_of_a_group_that_leave_together_have_one_task(void **state)
+{
+    struct world *world = *state;
+    unsigned tasks, shared;
+    add_sharing_fakes(world);
+    submit(world, "shared", 20, false);
+    world_until(world, ended_of(world) == 20 && held_of(world) == 0);
+    sum_shared(world, &tasks, &shared);
+    assert_true(shared >= 8 && tasks >= 1 && tasks <= shared - 7);
+}
+
+static void jobs_of_groups_of_one_have_their_own_tasks(void **state)
+{
+    struct world *world = *state;
+    unsigned tasks, shared;
+    add_sharing_fakes(world);
+    for (int i = 0; i < 8; i++) {
+        char group[16];
+        snprintf(group, sizeof(group), "single-%d", i);
+        submit(world, group, 1, false);
+    }
+    world_until(world, ended_of(world) == 8 && held_of(world) == 0);
+    sum_shared(world, &tasks, &shared);
+    assert_int_equal(tasks, 0);
+    assert_int_equal(shared, 0);
+}
+
+/* A worker that takes bundles and does not say that it takes job.task: fake_hear_task fails if it gets one. */
+static void a_worker_that_says_nothing_of_sharing_gets_whole_jobs(void **state)
+{
+    struct world *world = *state;
+    unsigned tasks, shared;
+    add_fakes(world, true);
+    submit(world, "whole", 20, false);
+    world_until(world, ended_of(world) == 20 && held_of(world) == 0);
+    sum_shared(world, &tasks, &shared);
+    assert_int_equal(shared, 0);
 }
 
 static void bundles_of_several_kinds_are_read_in_their_order(void **state)
@@ -196,6 +256,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(results_that_come_as_one_end_their_rollouts_and_are_acknowledged_each),
         TEST(a_worker_of_an_earlier_release_is_told_nothing_of_bundles),
+        TEST(jobs_of_a_group_that_leave_together_have_one_task),
+        TEST(jobs_of_groups_of_one_have_their_own_tasks),
+        TEST(a_worker_that_says_nothing_of_sharing_gets_whole_jobs),
         TEST(bundles_of_several_kinds_are_read_in_their_order),
         TEST(what_is_wrong_in_a_bundle_is_refused_and_the_rest_is_not),
         TEST(a_clients_bundle_is_no_message),

@@ -192,7 +192,7 @@ static void check_jobs(struct world *world, struct slice layer)
     struct msg_job_start got;
     struct effect job = job_of(STAGE_INIT);
     assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);
-    assert_true(slice_is(got.task, task_json) && slice_is(got.stage, "init") && got.token == 9);
+    assert_true(got.has_task && slice_is(got.task, task_json) && slice_is(got.stage, "init") && got.token == 9);
     assert_false(got.has_init_layer || got.has_run_layer || got.has_answer);
     job = job_of(STAGE_RUN);
     assert_int_equal(ledger_load_job(world->ledger, &job, &got, NULL), 0);

@@ -77,7 +77,16 @@ static int send_number(struct place *place, uint32_t number, size_t size)
     assert_int_equal(zmq_msg_init_size(&frame, size), 0);
     memset(zmq_msg_data(&frame), 0, size);
     memcpy(zmq_msg_data(&frame), &number, sizeof(number));
-    return lanes_send(place->lanes, slice_from_str("w"), &frame, &fail);
+    return lanes_send(place->lanes, slice_from_str("w"), slice_of(NULL, 0), &frame, &fail);
+}
+
+static void send_job(struct place *place, struct slice task, uint32_t number, size_t size)
+{
+    zmq_msg_t frame;
+    struct fail fail;
+    assert_int_equal(zmq_msg_init_size(&frame, size), 0);
+    memcpy(zmq_msg_data(&frame), &number, sizeof(number));
+    assert_int_equal(lanes_send(place->lanes, slice_from_str("w"), task, &frame, &fail), 0);
 }
 
 /* Sends until no more fits: what libzmq and the kernel take has bounds, too. */
@@ -270,6 +279,35 @@ static void no_bundle_outgrows_its_bound(void **state)
     }
 }
 
+/* Large ones, that a message of their own would be for; jobs of two groups by turns, and of one. */
+static void what_jobs_share_is_before_the_first_of_them_in_each_bundle(void **state)
+{
+    enum { TASK_BYTES = 100000, JOBS = 60, JOB_BYTES = 4000 };
+    struct place *place = *state;
+    static uint8_t tasks[2][TASK_BYTES], bytes[1 << 20];
+    unsigned heard = 0, bundles = 0;
+    open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
+    memset(tasks[1], 1, TASK_BYTES);
+    for (uint32_t i = 0; i < JOBS; i++)
+        send_job(place, slice_of(tasks[i / 20 % 2], TASK_BYTES), i, JOB_BYTES);
+    lanes_flush(place->lanes);
+    for (; heard < JOBS; bundles++) {
+        const int len = zmq_recv(place->pull, bytes, sizeof(bytes), 0);
+        struct slice message, task = {NULL, 0};
+        size_t at = 0;
+        assert_in_range(len, TASK_BYTES, TASK_BYTES + BUNDLE_BYTES_MAX + 100);
+        while (bundle_next(slice_of(bytes, (size_t)len), &at, &message) == 1)
+            if (message.len == TASK_BYTES) {
+                assert_false(slice_equal(message, task));
+                task = message;
+            } else {
+                assert_memory_equal(message.data, &heard, sizeof(heard));
+                assert_true(slice_equal(task, slice_of(tasks[heard++ / 20 % 2], TASK_BYTES)));
+            }
+    }
+    assert_int_equal(bundles, 6); /* of 16 and 4 jobs of a task */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +322,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(small_messages_of_a_cycle_go_as_one_before_a_large_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_bundled_for_a_lane_that_closes_is_revoked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_bundle_outgrows_its_bound, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_jobs_share_is_before_the_first_of_them_in_each_bundle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_lane_that_was_full_is_as_new_when_it_is_opened_again, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);

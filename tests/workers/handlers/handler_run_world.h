@@ -46,7 +46,7 @@ static inline void run_as_it_stands(const struct agent *agent, struct attempt *a
 {
     struct job job = {.context = &context};
     struct handler_tools tools;
-    attempt->task = job.task = parse_task(json);
+    job.task = attempt->task = parse_task(json);
     job.start.task = slice_from_str(json);
     job.start.group = slice_from_str("g");
     record_init(&attempt->record);

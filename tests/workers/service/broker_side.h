@@ -248,6 +248,7 @@ static inline uint64_t say_start_on(const char *job, uint64_t token, const char 
                                   .group = slice_from_str("g"),
                                   .attempt = 1,
                                   .task = slice_from_str(task),
+                                  .has_task = true,
                                   .engine = slice_from_str(engine),
                                   .has_engine = engine != NULL,
                                   .init_layer_digest = slice_from_str(layer),

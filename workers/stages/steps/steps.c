@@ -26,7 +26,7 @@ struct steps {
     struct agent_run *run;
     const struct agent *agent;
     struct stage_sandbox *stage;
-    struct task *task; /* the whole */
+    const struct task *task; /* the whole */
     struct slice text;
     int64_t left_ms; /* of limits.run_s */
     bool is_late;    /* an agent's time was up, once */

@@ -43,6 +43,24 @@ static void who_takes_bundles_is_told_that_they_are_read_and_nobody_else(void **
     world_close(world);
 }
 
+/* What its jobs share comes in a bundle, or not at all. */
+static void who_shares_tasks_must_take_bundles(void **state)
+{
+    (void)state;
+    static const struct {
+        struct beat beat;
+        bool shares;
+    } rows[] = {
+        {{.shares_tasks = true, .bundles = true}, true}, {{.shares_tasks = true}, false}, {{.bundles = true}, false}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct world *world = world_open();
+        world_beat_with(world, "i1", "init", rows[i].beat, NULL);
+        world_submit(world, "g", 1);
+        assert_int_equal(expect(world, LANE_JOB)->shares_tasks, rows[i].shares);
+        world_close(world);
+    }
+}
+
 static void a_lane_that_moved_is_closed_and_opened(void **state)
 {
     (void)state;
@@ -487,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_is_not_known_is_registered),
         cmocka_unit_test(a_beat_of_another_epoch_is_told_the_epoch_again),
         cmocka_unit_test(who_takes_bundles_is_told_that_they_are_read_and_nobody_else),
+        cmocka_unit_test(who_shares_tasks_must_take_bundles),
         cmocka_unit_test(a_lane_that_moved_is_closed_and_opened),
         cmocka_unit_test(a_draining_worker_gets_nothing),
         cmocka_unit_test(beats_of_an_unknown_stage_are_dropped),
