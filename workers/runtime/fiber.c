@@ -47,7 +47,7 @@ static __thread struct fibers untrimmed; /* parked, and their stacks are as deep
 
 /* ---- stacks ----------------------------------------------------------------------------- */
 
-struct stack { /* a free one, at its own lowest byte */
+struct stack { /* a free one, at its own highest bytes: those were used last, and its other pages perhaps never */
     struct stack *next;
 };
 static __thread struct stack *stacks_free;
@@ -59,7 +59,7 @@ static uint8_t *stack_create(void)
         struct stack *stack = stacks_free;
         stacks_free = stack->next;
         stacks_free_count--;
-        return (uint8_t *)stack;
+        return (uint8_t *)(stack + 1) - STACK_BYTES;
     }
     uint8_t *memory = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
@@ -79,7 +79,7 @@ static void stack_destroy(uint8_t *memory)
         munmap(memory - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
         return;
     }
-    struct stack *stack = (struct stack *)memory;
+    struct stack *stack = (struct stack *)(memory + STACK_BYTES) - 1;
     stack->next = stacks_free;
     stacks_free = stack;
     stacks_free_count++;

@@ -142,22 +142,26 @@ static void handle_probe(struct worker *worker, const struct msg_engine_probe *p
         engine_probe_start(engine); /* if not, another worker is asked in its time */
 }
 
-static bool is_for_lane(enum message_id id)
+/* What is for a lane; what comes most is looked for first. */
+static bool peek(struct slice bytes, enum message_id *ret, struct refusal *no)
 {
-    return id == MSG_lane_hello || id == MSG_lane_engine || id == MSG_engine_probe || id == MSG_lane_drain ||
-           id == MSG_job_task || id == MSG_job_start || id == MSG_job_cancel || id == MSG_job_migrate ||
-           id == MSG_result_ack || id == MSG_lane_watch;
+    static const enum message_id of_lanes[] = {MSG_job_start,    MSG_result_ack, MSG_job_task,   MSG_lane_engine,
+                                               MSG_engine_probe, MSG_job_cancel, MSG_lane_watch, MSG_job_migrate,
+                                               MSG_lane_hello,   MSG_lane_drain};
+    for (size_t i = 0; i < sizeof(of_lanes) / sizeof(*of_lanes); i++)
+        if (message_is(of_lanes[i], bytes)) {
+            *ret = of_lanes[i];
+            return true;
+        }
+    return message_peek(bytes, ret, no) &&
+           refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane", message_get(*ret)->wire);
 }
 
 bool worker_obey(struct worker *worker, struct slice bytes, zmq_msg_t *frame, struct refusal *no)
 {
     union any_message message;
     enum message_id id;
-    if (!message_peek(bytes, &id, no))
-        return false;
-    if (!is_for_lane(id))
-        return refuse(no, REFUSAL_UNKNOWN_MESSAGE, NULL, "%s is not for a lane", message_get(id)->wire);
-    if (!message_decode(id, bytes, &message, no))
+    if (!peek(bytes, &id, no) || !message_decode(id, bytes, &message, no))
         return false;
     if (id == MSG_lane_hello)
         handle_hello(worker, &message.lane_hello);

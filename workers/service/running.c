@@ -13,6 +13,11 @@
 
 enum {
     STUCK_MS = 5000,
+#if defined(__SANITIZE_ADDRESS__) /* it is to see who uses a job that has ended */
+    SPARE_MAX = 0,
+#else
+    SPARE_MAX = 64,
+#endif
     COPIED_MAX = 8192 /* bytes of a message that libzmq may have left among others, in a buffer which it would keep */
 };
 
@@ -21,9 +26,40 @@ void running_init(struct running *running, const struct job_context *context)
     *running = (struct running){.context = context};
     TAILQ_INIT(&running->live);
     TAILQ_INIT(&running->leaving);
+    TAILQ_INIT(&running->spare);
 }
 
-void running_finish(struct running *running) { table_finish(&running->by_job); }
+/* NULL when out of memory. */
+static struct running_job *room_take(struct running *running)
+{
+    struct running_job *room = TAILQ_FIRST(&running->spare);
+    if (!room)
+        return calloc(1, sizeof(*room));
+    TAILQ_REMOVE(&running->spare, room, links);
+    running->spare_count--;
+    *room = (struct running_job){0};
+    return room;
+}
+
+static void room_release(struct running *running, struct running_job *room)
+{
+    if (running->spare_count == SPARE_MAX) {
+        free(room);
+        return;
+    }
+    TAILQ_INSERT_HEAD(&running->spare, room, links);
+    running->spare_count++;
+}
+
+void running_finish(struct running *running)
+{
+    struct running_job *room;
+    table_finish(&running->by_job);
+    while ((room = TAILQ_FIRST(&running->spare))) {
+        TAILQ_REMOVE(&running->spare, room, links);
+        free(room);
+    }
+}
 
 /* ---- those that are worked on ------------------------------------------------------------ */
 
@@ -67,8 +103,7 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
     struct job *job = &self->job;
     void (*const stages[STAGE_COUNT])(struct job * job) = {
         [STAGE_INIT] = kind->init, [STAGE_RUN] = kind->run, [STAGE_EVAL] = kind->eval};
-    job_set_outcome(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage),
-                    kind->name);
+    job->result.outcome = OUTCOME_INFRA;
     job_begin(job, stage);
     const uint64_t more_s[STAGE_COUNT] = {[STAGE_RUN] = task_after_run_s(job->task),
                                           [STAGE_EVAL] = task_before_eval_s(job->task) + task_score_s(job->task)};
@@ -79,6 +114,9 @@ static void work_stage(struct running_job *self, const struct task_kind *kind, e
         stages[stage](job);
     else
         job_set_fault(job, OUTCOME_INFRA, FAULT_NODE, "out of memory");
+    if (job->result.outcome == OUTCOME_INFRA && !job->result.detail[0])
+        job_set_outcome(job, OUTCOME_INFRA, "the %s stage of kind %s did not say how it ended", stage_wire(stage),
+                        kind->name);
     if (stage == STAGE_EVAL)
         shaping_apply(job);
 }
@@ -121,7 +159,7 @@ static void running_job_destroy(struct running_job *self)
     zmq_msg_close(&self->message);
     spent_finish(&self->activity.spent);
     activity_finish(&self->activity);
-    free(self);
+    room_release(self->running, self);
 }
 
 static void work_ended(void *arg)
@@ -162,7 +200,7 @@ bool running_start(struct running *running, const struct ordered_job *ordered)
 {
     zmq_msg_t *frame = ordered->frame;
     const bool is_copied = !frame || ordered->bytes.len <= COPIED_MAX;
-    struct running_job *self = calloc(1, sizeof(*self));
+    struct running_job *self = room_take(running);
     if (!self)
         return false;
     zmq_msg_init(&self->message);

@@ -38,6 +38,8 @@ struct running {
     struct running_list live, leaving;
     struct table by_job; /* the live ones */
     size_t live_count, leaving_count;
+    struct running_list spare; /* room of jobs that have ended: malloc is slow with pieces of that size */
+    size_t spare_count;
     /* Called on the loop's stack when a job ended, cancelled or not; it is freed afterwards. */
     void (*ended)(void *arg, struct running_job *ended);
     /* Called likewise when all a job's time is over and its fiber has not ended: cancel it. */
