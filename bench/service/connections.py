@@ -13,6 +13,7 @@ from parts import SINK, thread_cpu_us, url
 SLOTS = 64
 GENERATORS = 2  # processes that the workers are shared out to
 WINDOW, FEW = 4000, 64
+MESSAGE_BYTES = 512
 COLUMNS = ("rollouts/s", "p50 ms", "p99 ms", "broker's CPU us", "of a core")
 
 
@@ -71,6 +72,15 @@ class Connections:
         note("p50 ms", p50)
         note("p99 ms", p99)
 
+    @staticmethod
+    def floor_name(count):
+        return f"raw libzmq, {count:,} connections, one message under way by each: CPU us of three there and back"
+
+    def floor(self, count):
+        """What a rollout's jobs and results cost at least, where none shares a message with another."""
+        cpu_us, = self.service.program("spokes", count, self.count, min(count, WINDOW), MESSAGE_BYTES)
+        self.values.note(self.floor_name(count), 3 * cpu_us)
+
     def beats(self):
         """Of a core, what the broker takes while workers beat."""
         with self.service.broker() as broker, StandIns(self.service, self.nodes):
@@ -88,6 +98,7 @@ class Connections:
         for count in self.counts:
             with self.service.broker() as broker, StandIns(self.service, count):
                 self.flows(broker, count)
+            self.floor(count)
         self.beats()
 
     def table(self):
@@ -96,5 +107,6 @@ class Connections:
         for count in self.counts:
             rows.append(f"| {self.name(count)} | " + " | ".join(self.values.cell(f"{self.name(count)}, {column}")
                                                                for column in COLUMNS) + " |")
+        singles = (*map(self.floor_name, self.counts), self.beats_name())
         return "\n".join([*rows, "", "| what | median (spread) |", "|---|---|",
-                          f"| {self.beats_name()} | {self.values.cell(self.beats_name())} |"])
+                          *(f"| {name} | {self.values.cell(name)} |" for name in singles)])

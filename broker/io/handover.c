@@ -145,7 +145,7 @@ static void do_here(struct io *io, struct batch *batch)
     batch_do(batch, io->ledger, &io->held);
     if (batch->code == 0)
         batch->code = io_send_lanes(io, batch, &batch->fail);
-    lanes_flush(io->lanes);
+    lanes_flush(io->lanes, io->begun_ms);
     batch_commit(batch, io->ledger);
     core_effects_done(io->core);
     note_held_up(io);

@@ -232,8 +232,9 @@ static bool await(struct io *io, bool *ret_backup_ended)
         items[FRONT].events = 0; /* what comes waits as well */
     if (io->backup)
         items[count++] = (zmq_pollitem_t){NULL, backup_fd(io->backup), ZMQ_POLLIN, 0};
-    const int64_t sync_ms = promises_due_ms(io);
-    int64_t wait_ms = (sync_ms < io->due_ms ? sync_ms : io->due_ms) - clock_ms();
+    const int64_t sync_ms = promises_due_ms(io), lanes_ms = lanes_due_ms(io->lanes);
+    const int64_t send_ms = sync_ms < lanes_ms ? sync_ms : lanes_ms;
+    int64_t wait_ms = (send_ms < io->due_ms ? send_ms : io->due_ms) - clock_ms();
     wait_ms = wait_ms < 0 ? 0 : wait_ms > POLL_MAX_MS ? POLL_MAX_MS : wait_ms;
     bool has_waiting = io_has_waiting(io) || promises_can_be_kept(io);
     if (io_has_chores(io) || has_waiting)
@@ -284,7 +285,7 @@ static int cycle(struct io *io, struct fail *fail)
     if (code == 0)
         code = promises_bound(io, fail);
     promises_sync(io, clock_ms());
-    lanes_flush(io->lanes);
+    lanes_flush(io->lanes, now_ms);
     io_watch_layer_gc(io, now_ms);
     return code;
 }
@@ -309,6 +310,6 @@ int io_serve(struct io *io, struct fail *fail)
         io_cancel_backup(io);
         code = promises_keep_all(io, fail);
     }
-    lanes_flush(io->lanes);
+    lanes_flush(io->lanes, INT64_MAX);
     return code;
 }

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
+
+enum { ACK_COMPANY_MS = 100 };
 
 /* False: it was dropped for want of room. Who has gone misses nothing. */
 static bool send_front(struct io *io, struct slice client, zmq_msg_t *body)
@@ -35,10 +38,12 @@ int io_publish(struct io *io, struct slice stream, zmq_msg_t *body, struct fail 
     return code ? fail_set(fail, code, "cannot publish: %s", zmq_strerror(-code)) : 0;
 }
 
+/* An acknowledgement may go with the next job: all that the worker does meanwhile is keep the result. */
 void io_send_lane(struct io *io, struct slice worker, struct slice task, zmq_msg_t *frame)
 {
     struct fail why;
-    int code = lanes_send(io->lanes, worker, task, frame, &why);
+    const bool may_wait = message_is(MSG_result_ack, zmq_frame_peek(frame));
+    int code = lanes_send(io->lanes, worker, task, frame, may_wait ? clock_ms() + ACK_COMPANY_MS : 0, &why);
     if (code && code != -ENOENT && code != -EAGAIN) /* a lane that is gone or full is known to be */
         log_event(LOG_WARN, "broker.lane-send", "text=\"%s\"", why.text);
 }

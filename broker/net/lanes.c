@@ -3,12 +3,13 @@
 #include <czmq.h>
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/queue.h>
 
+#include "broker/net/flush_order.h"
 #include "broker/net/lane_bundle.h"
 #include "broker/net/lane_options.h"
 #include "broker/net/zmq_frame.h"
 #include "broker/net/names.h"
+#include "common/containers/list.h"
 
 enum { PATIENCE_CHECK_MS = 500 };
 
@@ -20,7 +21,7 @@ struct lane {
     int64_t opened_ms;
     struct lane_limits limits;
     struct lane_bundle bundle; /* that is being made */
-    LIST_ENTRY(lane) bundled;  /* while it holds something */
+    struct flush_turn turn;    /* while it holds something */
     bool connected, broken;
     bool is_full, is_late;              /* late: told of as not connected */
     enum handshake failed;              /* why it never connected */
@@ -29,10 +30,7 @@ struct lane {
     struct lane_address given, address; /* a name, and what it means */
 };
 
-/*
- * Lanes are keyed by the worker's id. `broken` holds ids told of by lanes_take_broken next, `news` what
- * lanes_take_news does.
- */
+/* Lanes, by their workers' ids. `broken`: ids that lanes_take_broken tells next; `news`: what lanes_take_news does. */
 struct lanes {
     void *context;
     const struct auth *auth;
@@ -40,7 +38,7 @@ struct lanes {
     int epoll_fd;
     zhashx_t *all;
     zlistx_t *broken, *news;
-    LIST_HEAD(, lane) bundled;
+    struct flush_order order;
     struct names *names; /* its descriptor is in the epoll set, as nobody's */
     size_t waiting;      /* lanes */
     int64_t patience_ms; /* when lanes that do not connect are looked for next */
@@ -65,8 +63,7 @@ static void lane_destroy(void **item)
     *item = NULL;
     if (!lane)
         return;
-    if (lane->bundle.bytes.len)
-        LIST_REMOVE(lane, bundled);
+    flush_order_remove(&lane->turn);
     lane_bundle_finish(&lane->bundle);
     lane_disconnect(lane);
     free(lane);
@@ -85,6 +82,7 @@ struct lanes *lanes_create(void *context, const struct auth *auth, struct lane_r
         return NULL;
     lanes->context = context;
     lanes->auth = auth;
+    flush_order_init(&lanes->order);
     lanes->rules = rules;
     lanes->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     lanes->all = zhashx_new();
@@ -366,18 +364,21 @@ static int lane_flush(struct lanes *lanes, struct lane *lane, struct fail *fail)
         return 0;
     zmq_msg_t frame;
     const bool has_memory = lane_bundle_take(&lane->bundle, &frame);
-    LIST_REMOVE(lane, bundled);
+    flush_order_remove(&lane->turn);
     return has_memory ? lane_send(lanes, lane, &frame, fail) : fail_set(fail, -ENOMEM, "out of memory");
 }
 
-void lanes_flush(struct lanes *lanes)
+void lanes_flush(struct lanes *lanes, int64_t now_ms)
 {
-    struct lane *lane;
-    while ((lane = LIST_FIRST(&lanes->bundled)))
-        lane_flush(lanes, lane, NULL); /* a lane that is full is known to be, by lanes_take_broken */
+    struct flush_turn *turn;
+    while ((turn = flush_order_find(&lanes->order, now_ms)))
+        lane_flush(lanes, container_of(turn, struct lane, turn), NULL); /* one that is full breaks by that */
 }
 
-int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail)
+int64_t lanes_due_ms(const struct lanes *lanes) { return flush_order_due_ms(&lanes->order); }
+
+int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, int64_t due_ms,
+               struct fail *fail)
 {
     char name[LANE_NAME_SIZE];
     struct lane *lane = zhashx_lookup(lanes->all, name_of(worker, name));
@@ -391,10 +392,10 @@ int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_
         lane_flush(lanes, lane, NULL);
     if (!bundles)
         return lane_send(lanes, lane, frame, fail);
-    const bool is_first = !lane->bundle.bytes.len, has_memory = lane_bundle_add(&lane->bundle, task, message);
+    const bool has_memory = lane_bundle_add(&lane->bundle, task, message);
     zmq_msg_close(frame);
-    if (has_memory && is_first)
-        LIST_INSERT_HEAD(&lanes->bundled, lane, bundled);
+    if (has_memory)
+        flush_order_put(&lanes->order, &lane->turn, due_ms);
     return has_memory ? 0 : fail_set(fail, -ENOMEM, "out of memory");
 }
 

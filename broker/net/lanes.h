@@ -56,11 +56,15 @@ int lanes_open(struct lanes *lanes, struct slice worker, struct slice endpoint, 
                struct lane_limits limits, int64_t now_ms, struct fail *fail);
 /*
  * Takes the frame, sent, bundled until lanes_flush, or neither; never blocks. `task`: the job.task that it needs before
- * it in its bundle, of a lane with such; empty: none. -ENOENT: no such lane. -EAGAIN: it is full, and broken by that.
+ * it in its bundle, of a lane with such; empty: none. With `due_ms` it may wait until then for something that goes to
+ * the same worker and cannot wait. -ENOENT: no such lane. -EAGAIN: it is full, and broken by that.
  */
-int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail);
-/* Sends what is bundled, at the end of a cycle. */
-void lanes_flush(struct lanes *lanes);
+int lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, int64_t due_ms,
+               struct fail *fail);
+/* Sends what is bundled, at the end of a cycle, but for what may wait longer. */
+void lanes_flush(struct lanes *lanes, int64_t now_ms);
+/* When it is to be called at the latest, for what waits; INT64_MAX: nothing does. */
+int64_t lanes_due_ms(const struct lanes *lanes);
 void lanes_close(struct lanes *lanes, struct slice worker);
 size_t lanes_count(const struct lanes *lanes);
 

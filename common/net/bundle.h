@@ -2,7 +2,7 @@
  * bundle.h - several messages as one, so that what a cycle has for a peer costs one message of ZeroMQ: a byte that
  * begins no message of ours (msgpack leaves it unused), then each message behind its length, 4 bytes, the least first.
  *
- * What waits for company is sent no later than what does not: who makes one adds what there is to say before it waits,
+ * What somebody waits for is sent no later than without it: who makes one adds what there is to say before it waits,
  * and sends it then. Large messages go alone, as they cost their bytes more than their number.
  */
 #ifndef SLUICE_COMMON_NET_BUNDLE_H

@@ -66,12 +66,14 @@ int __real_ledger_begin(struct ledger *ledger, struct fail *fail);
 int __real_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
 int __real_ledger_commit(struct ledger *ledger, struct fail *fail);
 bool __real_zmq_frame_send(void *socket, zmq_msg_t *frame, int flags);
-int __real_lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail);
+int __real_lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, int64_t due_ms,
+                      struct fail *fail);
 int __wrap_ledger_begin(struct ledger *ledger, struct fail *fail);
 int __wrap_ledger_apply(struct ledger *ledger, const struct effect *effect, struct fail *fail);
 int __wrap_ledger_commit(struct ledger *ledger, struct fail *fail);
 bool __wrap_zmq_frame_send(void *socket, zmq_msg_t *frame, int flags);
-int __wrap_lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail);
+int __wrap_lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, int64_t due_ms,
+                      struct fail *fail);
 
 int __wrap_ledger_begin(struct ledger *ledger, struct fail *fail)
 {
@@ -107,10 +109,11 @@ bool __wrap_zmq_frame_send(void *socket, zmq_msg_t *frame, int flags)
     return sent;
 }
 
-int __wrap_lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, struct fail *fail)
+int __wrap_lanes_send(struct lanes *lanes, struct slice worker, struct slice task, zmq_msg_t *frame, int64_t due_ms,
+                      struct fail *fail)
 {
     gate(POINT_lane);
-    int code = __real_lanes_send(lanes, worker, task, frame, fail);
+    int code = __real_lanes_send(lanes, worker, task, frame, due_ms, fail);
     gate(POINT_laned);
     return code;
 }

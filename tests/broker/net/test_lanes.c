@@ -70,14 +70,19 @@ static bool take_broken(struct place *place, int64_t now_ms, char ret_worker[LAN
     return lanes_take_broken(place->lanes, ret_worker, ret_why);
 }
 
-static int send_number(struct place *place, uint32_t number, size_t size)
+static int send_number_by(struct place *place, uint32_t number, size_t size, int64_t due_ms)
 {
     zmq_msg_t frame;
     struct fail fail;
     assert_int_equal(zmq_msg_init_size(&frame, size), 0);
     memset(zmq_msg_data(&frame), 0, size);
     memcpy(zmq_msg_data(&frame), &number, sizeof(number));
-    return lanes_send(place->lanes, slice_from_str("w"), slice_of(NULL, 0), &frame, &fail);
+    return lanes_send(place->lanes, slice_from_str("w"), slice_of(NULL, 0), &frame, due_ms, &fail);
+}
+
+static int send_number(struct place *place, uint32_t number, size_t size)
+{
+    return send_number_by(place, number, size, 0);
 }
 
 static void send_job(struct place *place, struct slice task, uint32_t number, size_t size)
@@ -86,7 +91,7 @@ static void send_job(struct place *place, struct slice task, uint32_t number, si
     struct fail fail;
     assert_int_equal(zmq_msg_init_size(&frame, size), 0);
     memcpy(zmq_msg_data(&frame), &number, sizeof(number));
-    assert_int_equal(lanes_send(place->lanes, slice_from_str("w"), task, &frame, &fail), 0);
+    assert_int_equal(lanes_send(place->lanes, slice_from_str("w"), task, &frame, 0, &fail), 0);
 }
 
 /* Sends until no more fits: what libzmq and the kernel take has bounds, too. */
@@ -233,8 +238,8 @@ static void small_messages_of_a_cycle_go_as_one_before_a_large_one(void **state)
         assert_int_equal(send_number(place, i, 300), 0);
     assert_int_equal(send_number(place, 3, 100000), 0);
     assert_int_equal(send_number(place, 4, 300), 0);
-    lanes_flush(place->lanes);
-    lanes_flush(place->lanes); /* of nothing */
+    lanes_flush(place->lanes, clock_ms());
+    lanes_flush(place->lanes, clock_ms()); /* of nothing */
     const int len = zmq_recv(place->pull, bytes, sizeof(bytes), 0);
     assert_int_equal(len, 1 + 3 * (4 + 300));
     for (uint32_t i = 0; i < 3; i++) {
@@ -247,6 +252,31 @@ static void small_messages_of_a_cycle_go_as_one_before_a_large_one(void **state)
     assert_int_equal(bytes[0], 4);
 }
 
+static void what_may_wait_leaves_with_what_cannot_or_alone_when_it_is_due(void **state)
+{
+    enum { SIZE = 300, DUE_MS = 1000 };
+    struct place *place = *state;
+    uint8_t bytes[4 * SIZE];
+    open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
+    assert_true(lanes_due_ms(place->lanes) == INT64_MAX);
+    assert_int_equal(send_number_by(place, 1, SIZE, DUE_MS), 0);
+    lanes_flush(place->lanes, DUE_MS - 1); /* which would have sent it ahead of the next */
+    assert_int_equal(lanes_due_ms(place->lanes), DUE_MS);
+    assert_int_equal(send_number(place, 2, SIZE), 0);
+    assert_true(lanes_due_ms(place->lanes) == INT64_MAX);
+    lanes_flush(place->lanes, DUE_MS - 1);
+    assert_int_equal(zmq_recv(place->pull, bytes, sizeof(bytes), 0), 1 + 2 * (4 + SIZE));
+    assert_int_equal(send_number_by(place, 3, SIZE, DUE_MS), 0);
+    lanes_flush(place->lanes, DUE_MS);
+    assert_int_equal(zmq_recv(place->pull, bytes, sizeof(bytes), 0), SIZE);
+    assert_int_equal(bytes[0], 3);
+    assert_int_equal(send_number(place, 4, SIZE), 0);
+    assert_int_equal(send_number_by(place, 5, SIZE, DUE_MS), 0); /* holds nothing up */
+    assert_true(lanes_due_ms(place->lanes) == INT64_MAX);
+    lanes_flush(place->lanes, 0);
+    assert_int_equal(zmq_recv(place->pull, bytes, sizeof(bytes), 0), 1 + 2 * (4 + SIZE));
+}
+
 static void what_is_bundled_for_a_lane_that_closes_is_revoked(void **state)
 {
     struct place *place = *state;
@@ -255,7 +285,7 @@ static void what_is_bundled_for_a_lane_that_closes_is_revoked(void **state)
     assert_int_equal(send_number(place, 1, 300), 0);
     open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
     assert_int_equal(send_number(place, 2, 300), 0);
-    lanes_flush(place->lanes);
+    lanes_flush(place->lanes, clock_ms());
     assert_int_equal(zmq_recv(place->pull, &number, sizeof(number), 0), 300);
     assert_int_equal(number, 2);
 }
@@ -269,7 +299,7 @@ static void no_bundle_outgrows_its_bound(void **state)
     open_lane_of(place, (struct lane_limits){.messages_max = ROOM, .bundles = true});
     for (uint32_t i = 0; i < 100; i++)
         assert_int_equal(send_number(place, i, 4000), 0);
-    lanes_flush(place->lanes);
+    lanes_flush(place->lanes, clock_ms());
     while (number < 100) {
         const int len = zmq_recv(place->pull, bytes, sizeof(bytes), 0);
         size_t at = 0;
@@ -290,7 +320,7 @@ static void what_jobs_share_is_before_the_first_of_them_in_each_bundle(void **st
     memset(tasks[1], 1, TASK_BYTES);
     for (uint32_t i = 0; i < JOBS; i++)
         send_job(place, slice_of(tasks[i / 20 % 2], TASK_BYTES), i, JOB_BYTES);
-    lanes_flush(place->lanes);
+    lanes_flush(place->lanes, clock_ms());
     for (; heard < JOBS; bundles++) {
         const int len = zmq_recv(place->pull, bytes, sizeof(bytes), 0);
         struct slice message, task = {NULL, 0};
@@ -320,6 +350,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lane_that_nobody_reads_is_broken_once_it_is_full_and_takes_nothing_more,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(small_messages_of_a_cycle_go_as_one_before_a_large_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_may_wait_leaves_with_what_cannot_or_alone_when_it_is_due, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_is_bundled_for_a_lane_that_closes_is_revoked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_bundle_outgrows_its_bound, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_jobs_share_is_before_the_first_of_them_in_each_bundle, set_up, tear_down),
