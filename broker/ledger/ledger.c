@@ -128,8 +128,4 @@ int ledger_read_begin(struct ledger *ledger, struct fail *fail)
     return code < 0 ? code : 0;
 }
 
-int ledger_read_end(struct ledger *ledger, struct fail *fail)
-{
-    ledger_release(ledger);
-    return ledger_end(ledger, fail);
-}
+int ledger_read_end(struct ledger *ledger, struct fail *fail) { return ledger_end(ledger, fail); }

@@ -14,4 +14,9 @@ int ledger_begin(struct ledger *ledger, struct fail *fail)
     return code ? code : run(ledger, LEDGER_BEGIN, fail);
 }
 
-int ledger_end(struct ledger *ledger, struct fail *fail) { return run(ledger, LEDGER_COMMIT, fail); }
+/* A row that is still being read would keep the log from being brought home. */
+int ledger_end(struct ledger *ledger, struct fail *fail)
+{
+    ledger_release(ledger);
+    return run(ledger, LEDGER_COMMIT, fail);
+}

@@ -69,12 +69,29 @@ static void a_reader_in_the_way_is_not_waited_for_and_the_cut_comes_after_it(voi
     assert_true(bytes_of(world, "ledger.db") < 12 << 20);
 }
 
+/* As a batch does: what it sends is loaded in the transaction that it commits. */
+static void what_was_loaded_is_not_in_the_way_when_a_long_log_is_brought_home(void **state)
+{
+    struct world *world = *state;
+    struct fail fail = {0};
+    struct msg_trajectory loaded;
+    commit_large(world, RECORDS);
+    ledger_be_tight(world->ledger, true);
+    assert_int_equal(ledger_begin(world->ledger, &fail), 0);
+    const struct effect next = group("next", "train", 1);
+    assert_int_equal(ledger_apply(world->ledger, &next, &fail), 0);
+    assert_int_equal(ledger_load_trajectory(world->ledger, S("train"), 1, &loaded, &fail), 0);
+    if (ledger_commit(world->ledger, &fail) != 0)
+        fail_msg("%s", fail.text);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_file_and_its_log_are_cut_once_all_is_acknowledged),
         TEST(where_the_disk_is_low_nothing_is_kept_back),
+        TEST(what_was_loaded_is_not_in_the_way_when_a_long_log_is_brought_home),
         TEST(a_reader_in_the_way_is_not_waited_for_and_the_cut_comes_after_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
