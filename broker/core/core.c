@@ -371,6 +371,12 @@ void core_stalled(struct core *core, int64_t now_ms, int64_t stalled_ms)
         stall_give_back(core, stalled_ms);
 }
 
+void core_held_up(struct core *core, int64_t now_ms, int64_t held_up_ms)
+{
+    if (begin(core, now_ms) && held_up_ms > 0)
+        stall_spare_jobs(core, held_up_ms);
+}
+
 void core_tell_unread(struct core *core, int64_t now_ms, struct slice from, struct slice why)
 {
     core->counters.mistakes++;

@@ -148,6 +148,8 @@ void core_lane_waits(struct core *core, int64_t now_ms, struct slice worker, str
  * time back: what they sent meanwhile has not been read yet. Call it before what is read now.
  */
 void core_stalled(struct core *core, int64_t now_ms, int64_t stalled_ms);
+/* It did not, but nothing left for so long until now: a job that its worker does not list may not have been sent. */
+void core_held_up(struct core *core, int64_t now_ms, int64_t held_up_ms);
 
 /* Does what is due; returns when to be called again at the latest (monotonic ms). */
 int64_t core_tick(struct core *core, int64_t now_ms, int64_t wall_ms);

@@ -136,7 +136,7 @@ static void note_held_up(struct io *io)
 {
     const int64_t took_ms = clock_ms() - io->begun_ms;
     if (took_ms >= STUCK_MS)
-        io->held_up_ms = took_ms;
+        io->held_up_ms += took_ms;
 }
 
 static void do_here(struct io *io, struct batch *batch)
@@ -187,7 +187,7 @@ static int go_on(struct io *io, struct batch *done, struct fail *fail)
 /*
  * Of what the core has done since, nothing leaves before the thread is done. When a disk hangs the core must not go on
  * for long, or it misses jobs at workers that it has not sent them yet: it stands still as well, and all the time in
- * which nothing left is given back (stall.h).
+ * which nothing left is given to those jobs (stall.h).
  */
 static struct batch *await_thread(struct io *io)
 {

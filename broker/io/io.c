@@ -257,13 +257,13 @@ static bool await(struct io *io, bool *ret_backup_ended)
 /* Stopped, swapped out: it was to be at work long ago. Or its disk held up what was to leave. */
 static void notice_stall(struct io *io, int64_t now_ms)
 {
-    const int64_t late_ms = io->due_ms ? now_ms - io->due_ms : 0, held_up_ms = io->held_up_ms;
-    const int64_t stalled_ms = late_ms > held_up_ms ? late_ms : held_up_ms;
+    const int64_t late_ms = io->due_ms ? now_ms - io->due_ms : 0;
+    core_held_up(io->core, now_ms, io->held_up_ms);
     io->held_up_ms = 0;
-    if (stalled_ms >= STALLED_MS)
-        log_event(LOG_WARN, "broker.stalled", "ms=%lld action=deadlines-moved", (long long)stalled_ms);
-    if (stalled_ms >= STALLED_MS || held_up_ms)
-        core_stalled(io->core, now_ms, stalled_ms);
+    if (late_ms < STALLED_MS)
+        return;
+    log_event(LOG_WARN, "broker.stalled", "ms=%lld action=deadlines-moved", (long long)late_ms);
+    core_stalled(io->core, now_ms, late_ms);
 }
 
 static int cycle(struct io *io, struct fail *fail)

@@ -12,13 +12,25 @@ static int64_t later(const struct core *core, int64_t then_ms, int64_t stalled_m
     return then_ms + stalled_ms < core->now_ms ? then_ms + stalled_ms : core->now_ms;
 }
 
-static void give_worker(struct core *core, struct worker *worker, int64_t stalled_ms)
+static void spare_jobs(struct core *core, struct worker *worker, int64_t held_up_ms)
 {
     struct job *job;
+    LIST_EACH(job, &worker->jobs.jobs, link)
+        job->since_ms = later(core, job->since_ms, held_up_ms);
+}
+
+static void give_worker(struct core *core, struct worker *worker, int64_t stalled_ms)
+{
     worker->beat_ms = later(core, worker->beat_ms, stalled_ms);
     worker->progress_ms = later(core, worker->progress_ms, stalled_ms);
-    LIST_EACH(job, &worker->jobs.jobs, link)
-        job->since_ms = later(core, job->since_ms, stalled_ms);
+    spare_jobs(core, worker, stalled_ms);
+}
+
+void stall_spare_jobs(struct core *core, int64_t held_up_ms)
+{
+    struct worker *worker;
+    LIST_EACH(worker, &core->workers, link)
+        spare_jobs(core, worker, held_up_ms);
 }
 
 void stall_give_back(struct core *core, int64_t stalled_ms)
