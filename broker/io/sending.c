@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
-enum { ACK_COMPANY_MS = 100 };
+enum { ACK_COMPANY_MS = 20 }; /* a beat that comes meanwhile lists the job again, and is answered */
 
 /* False: it was dropped for want of room. Who has gone misses nothing. */
 static bool send_front(struct io *io, struct slice client, zmq_msg_t *body)
