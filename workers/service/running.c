@@ -5,6 +5,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "workers/runtime/fiber.h"
+#include "workers/runtime/fiber_sanitize.h"
 #include "common/loop/loop_now.h"
 #include "workers/jobs/result.h"
 #include "workers/jobs/shaping.h"

@@ -60,7 +60,7 @@ void stage_confirm(struct job *job, struct stage_sandbox *stage)
     int code = confirm(job, stage, &fail);
     if (code == 0 || code == -ECANCELED)
         return;
-    snprintf(came_to, sizeof(came_to), "%.400s", job->result.detail);
+    snprintf(came_to, sizeof(came_to), "%.400s", job->result.detail[0] ? job->result.detail : outcome_wire(outcome));
     layer_finish(&job->result.layer);
     verdict_finish(&job->result.verdict);
     job_set_fault(job, OUTCOME_INFRA, code == -ENOMEDIUM ? FAULT_IMAGE : FAULT_NODE,
