@@ -110,6 +110,8 @@ static void start(struct rim *rim, long connections)
         die("a process");
     if (rim->pid == 0)
         be_rim(&(struct rim){.from_hub = there[0], .to_hub = back[1]}, connections);
+    close(there[0]);
+    close(back[1]);
     rim->from_hub = there[1];
     rim->to_hub = back[0];
 }
