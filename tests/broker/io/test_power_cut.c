@@ -216,8 +216,9 @@ static void jobs_whose_starts_wait_for_one_slow_commit_after_another_are_not_mis
         world_send(world, world->client, MSG_group_submit, &message);
         const int64_t until_ms = clock_ms() + COMMIT_MS;
         world_until(world, clock_ms() > until_ms);
+        const unsigned syncs = atomic_load(&slow_disk()->syncs);
         hold_writes(false);
-        usleep(2 * SLOW_DISK_STEP_US);
+        world_until(world, atomic_load(&slow_disk()->syncs) != syncs); /* of what was written */
     }
     world_until(world, fetch_head(world) == COMMITS);
     for (enum stage stage = STAGE_INIT; stage < STAGE_COUNT; stage++)
