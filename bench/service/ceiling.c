@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bench/service/raw.h"
 #include "common/base/clock.h"
 
 enum { STAGES = 3, WORKERS_MAX = 64, BATCH = 4096 };
@@ -50,11 +51,7 @@ static struct shared *shared;
 static void *open_socket(void *context, int type, int port, bool binds)
 {
     char endpoint[64];
-    int zero = 0, *no_limit = &zero;
-    void *socket = zmq_socket(context, type);
-    check(zmq_setsockopt(socket, ZMQ_SNDHWM, no_limit, sizeof(int)));
-    check(zmq_setsockopt(socket, ZMQ_RCVHWM, no_limit, sizeof(int)));
-    check(zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof(int)));
+    void *socket = raw_unbounded_socket(context, type);
     snprintf(endpoint, sizeof(endpoint), "tcp://127.0.0.1:%d", port);
     check(binds ? zmq_bind(socket, endpoint) : zmq_connect(socket, endpoint));
     return socket;

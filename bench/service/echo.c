@@ -13,58 +13,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bench/service/raw.h"
 #include "common/base/clock.h"
 
 enum { PATIENCE_MS = 60000 };
 
-static void die(const char *what)
-{
-    fprintf(stderr, "echo: %s: %s\n", what, zmq_strerror(zmq_errno()));
-    exit(1);
-}
-
-static void *open_socket(void *context, int type)
-{
-    const int none = 0;
-    void *socket = zmq_socket(context, type);
-    if (!socket || zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none)))
-        die("a socket");
-    return socket;
-}
-
 /* For who reads nothing they are dropped, once what waits for it has no room. */
 static void serve(void *context, const char *endpoint)
 {
-    void *router = open_socket(context, ZMQ_ROUTER);
+    void *router = raw_socket(context, ZMQ_ROUTER);
     zmq_msg_t from, body;
     if (zmq_bind(router, endpoint))
-        die(endpoint);
+        raw_die(endpoint);
     puts("ready");
     fflush(stdout);
     for (;;) {
         zmq_msg_init(&from);
         zmq_msg_init(&body);
         if (zmq_msg_recv(&from, router, 0) < 0 || zmq_msg_recv(&body, router, 0) < 0)
-            die("cannot receive");
+            raw_die("cannot receive");
         if (zmq_msg_send(&from, router, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
             zmq_msg_send(&body, router, ZMQ_DONTWAIT) < 0)
-            die("cannot send");
+            raw_die("cannot send");
     }
-}
-
-static int open_timer(long rate)
-{
-    const long long period_ns = 1000000000LL / rate;
-    const struct timespec period = {.tv_sec = period_ns / 1000000000, .tv_nsec = period_ns % 1000000000};
-    const struct itimerspec times = {.it_interval = period, .it_value = period};
-    const int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (fd < 0 || timerfd_settime(fd, 0, &times, NULL))
-        die("no timer");
-    return fd;
 }
 
 /* How many came back. */
@@ -85,12 +59,12 @@ static long read_echoes(void *dealer, int64_t *due_us, long count)
 
 static void pace(void *context, const char *endpoint, long count, long rate, size_t size)
 {
-    void *dealer = open_socket(context, ZMQ_DEALER);
+    void *dealer = raw_socket(context, ZMQ_DEALER);
     char *bytes = calloc(1, size);
     int64_t *us = calloc((size_t)count, sizeof(*us));
     if (!bytes || !us || zmq_connect(dealer, endpoint))
-        die(endpoint);
-    const int timer = open_timer(rate);
+        raw_die(endpoint);
+    const int timer = raw_timer(rate);
     const int64_t start_us = clock_us();
     zmq_pollitem_t items[] = {{dealer, 0, ZMQ_POLLIN, 0}, {NULL, timer, ZMQ_POLLIN, 0}};
     uint64_t due = 0, ticks;
@@ -98,14 +72,14 @@ static void pace(void *context, const char *endpoint, long count, long rate, siz
     for (long came = 0; came < count; came += read_echoes(dealer, us, count)) {
         items[1].events = sent < count ? ZMQ_POLLIN : 0;
         if (zmq_poll(items, 2, PATIENCE_MS) <= 0)
-            die("nothing came back for 60 s");
+            raw_die("nothing came back for 60 s");
         if (sent < count && read(timer, &ticks, sizeof(ticks)) == sizeof(ticks))
             due += ticks;
         for (; sent < count && (uint64_t)sent < due; sent++) {
             us[sent] = start_us + (sent + 1) * 1000000 / rate;
             memcpy(bytes, &sent, sizeof(sent));
             if (zmq_send(dealer, bytes, size, 0) < 0)
-                die("cannot send");
+                raw_die("cannot send");
         }
     }
     for (long i = 0; i < count; i++)

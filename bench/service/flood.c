@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bench/service/raw.h"
 #include "schemas/messages/message.h"
 
 static volatile sig_atomic_t is_over;
@@ -24,18 +25,12 @@ static void end(int number)
     is_over = 1;
 }
 
-static void die(const char *what)
-{
-    fprintf(stderr, "flood: %s: %s\n", what, zmq_strerror(zmq_errno()));
-    exit(1);
-}
-
 static void make_ask(struct buffer *out, uint64_t number)
 {
     const struct msg_status_get message = {.tag = number};
     struct refusal no;
     if (!message_encode(MSG_status_get, &message, out, &no))
-        die(no.text);
+        raw_die(no.text);
 }
 
 static void make_submit(struct buffer *out, uint64_t number)
@@ -50,7 +45,7 @@ static void make_submit(struct buffer *out, uint64_t number)
                                              .task = slice_from_str(task)};
     struct refusal no;
     if (!message_encode(MSG_group_submit, &message, out, &no))
-        die(no.text);
+        raw_die(no.text);
 }
 
 /* The broker's endpoint, tcp://HOST:PORT, as one that is connected to from another address. */
@@ -72,10 +67,9 @@ int main(int argc, char **argv)
     sigaction(SIGTERM, &action, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     format_endpoint(endpoint, sizeof(endpoint), argv[2], argv[3]);
-    void *context = zmq_ctx_new(), *front = zmq_socket(context, ZMQ_DEALER);
-    const int none = 0;
-    if (!front || zmq_setsockopt(front, ZMQ_LINGER, &none, sizeof(none)) || zmq_connect(front, endpoint))
-        die(endpoint);
+    void *context = zmq_ctx_new(), *front = raw_socket(context, ZMQ_DEALER);
+    if (zmq_connect(front, endpoint))
+        raw_die(endpoint);
     struct buffer out = {0};
     uint64_t sent = 0;
     while (!is_over) {
@@ -84,7 +78,7 @@ int main(int argc, char **argv)
         if (zmq_send(front, out.data, out.len, 0) >= 0)
             sent++;
         else if (zmq_errno() != EINTR)
-            die("cannot send");
+            raw_die("cannot send");
     }
     printf("%llu\n", (unsigned long long)sent);
     buffer_finish(&out);

@@ -35,7 +35,8 @@ void *raw_unbounded_socket(void *context, int type)
 {
     const int none = 0;
     void *socket = raw_socket(context, type);
-    if (zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none)) || zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none)))
+    if (zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none)) ||
+        zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none)))
         raw_die("a socket");
     return socket;
 }

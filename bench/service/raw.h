@@ -1,6 +1,6 @@
 /*
- * raw.h - what the service's programs have of libzmq and the kernel: sockets, a context for thousands of them, a timer that
- * paces, and the end where one of these fails.
+ * raw.h - what the service's programs have of libzmq and the kernel: sockets, a context for thousands of them, a timer
+ * that paces, and the end where one of these fails.
  */
 #ifndef SLUICE_BENCH_SERVICE_RAW_H
 #define SLUICE_BENCH_SERVICE_RAW_H

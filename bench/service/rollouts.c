@@ -17,10 +17,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bench/service/raw.h"
 #include "common/base/clock.h"
 #include "schemas/messages/message.h"
 
@@ -41,11 +41,8 @@ static void die(const char *what)
 
 static void *open_socket(void *context, int type, const char *endpoint)
 {
-    int none = 0;
-    void *socket = zmq_socket(context, type);
-    if (!socket || zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none)) ||
-        zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none)) ||
-        zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none)) || zmq_connect(socket, endpoint))
+    void *socket = raw_unbounded_socket(context, type);
+    if (zmq_connect(socket, endpoint))
         die(endpoint);
     return socket;
 }
@@ -219,19 +216,9 @@ static void measure_queue(struct bench *bench, long count, long window)
 
 /* ---- paced --------------------------------------------------------------------------- */
 
-static int open_timer(long long period_ns)
-{
-    const struct timespec period = {.tv_sec = period_ns / 1000000000, .tv_nsec = period_ns % 1000000000};
-    const struct itimerspec times = {.it_interval = period, .it_value = period};
-    const int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (fd < 0 || timerfd_settime(fd, 0, &times, NULL))
-        die("no timer");
-    return fd;
-}
-
 static void measure_paced(struct bench *bench, long count, long rate)
 {
-    const int timer = open_timer(1000000000LL / rate);
+    const int timer = raw_timer(rate);
     int64_t *us = calloc((size_t)count, sizeof(*us)), start_us = clock_us();
     zmq_pollitem_t items[] = {
         {bench->front, 0, ZMQ_POLLIN, 0}, {bench->feed, 0, ZMQ_POLLIN, 0}, {NULL, timer, ZMQ_POLLIN, 0}};

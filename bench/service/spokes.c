@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "common/base/descriptors.h"
+#include "bench/service/raw.h"
 
 enum { RIMS = 2, ENDPOINT_SIZE = 64, BATCH = 4096 };
 
@@ -25,37 +25,12 @@ struct rim {
     pid_t pid;
 };
 
-static void die(const char *what)
-{
-    fprintf(stderr, "spokes: %s: %s\n", what, zmq_strerror(zmq_errno()));
-    exit(1);
-}
-
-static void *open_context(void)
-{
-    void *context = zmq_ctx_new();
-    descriptors_allow_all();
-    zmq_ctx_set(context, ZMQ_MAX_SOCKETS, zmq_ctx_get(context, ZMQ_SOCKET_LIMIT));
-    return context;
-}
-
-static void *open_socket(void *context, int type)
-{
-    const int none = 0;
-    void *socket = zmq_socket(context, type);
-    if (!socket || zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none)) ||
-        zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none)) ||
-        zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none)))
-        die("a socket");
-    return socket;
-}
-
 static void *bind_any(void *context, char ret_endpoint[ENDPOINT_SIZE])
 {
-    void *pull = open_socket(context, ZMQ_PULL);
+    void *pull = raw_unbounded_socket(context, ZMQ_PULL);
     size_t size = ENDPOINT_SIZE;
     if (zmq_bind(pull, "tcp://127.0.0.1:*") || zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, ret_endpoint, &size))
-        die("cannot bind");
+        raw_die("cannot bind");
     return pull;
 }
 
@@ -63,20 +38,20 @@ static void **connect_all(void *context, long count)
 {
     void **all = calloc((size_t)count, sizeof(*all));
     for (long i = 0; all && i < count; i++)
-        all[i] = open_socket(context, ZMQ_PUSH);
-    return all ? all : (die("out of memory"), NULL);
+        all[i] = raw_unbounded_socket(context, ZMQ_PUSH);
+    return all ? all : (raw_die("out of memory"), NULL);
 }
 
 static void connect_to(void *push, const char *endpoint)
 {
     if (zmq_connect(push, endpoint))
-        die(endpoint);
+        raw_die(endpoint);
 }
 
 static void pass(int fd, char endpoint[ENDPOINT_SIZE], ssize_t (*by)(int, void *, size_t))
 {
     if (by(fd, endpoint, ENDPOINT_SIZE) != ENDPOINT_SIZE)
-        die("a pipe");
+        raw_die("a pipe");
 }
 
 static ssize_t give(int fd, void *bytes, size_t size) { return write(fd, bytes, size); }
@@ -86,7 +61,7 @@ static void be_rim(const struct rim *rim, long count)
 {
     char hub[ENDPOINT_SIZE], mine[ENDPOINT_SIZE] = "";
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    void *context = open_context(), *pull = bind_any(context, mine), **back = connect_all(context, count);
+    void *context = raw_context(), *pull = bind_any(context, mine), **back = connect_all(context, count);
     pass(rim->to_hub, mine, give);
     pass(rim->from_hub, hub, read);
     for (long i = 0; i < count; i++)
@@ -96,10 +71,10 @@ static void be_rim(const struct rim *rim, long count)
         zmq_msg_t message;
         zmq_msg_init(&message);
         if (zmq_msg_recv(&message, pull, 0) < 0)
-            die("cannot receive");
+            raw_die("cannot receive");
         memcpy(&number, zmq_msg_data(&message), sizeof(number));
         if (zmq_msg_send(&message, back[number], 0) < 0)
-            die("cannot send");
+            raw_die("cannot send");
     }
 }
 
@@ -107,7 +82,7 @@ static void start(struct rim *rim, long connections)
 {
     int there[2], back[2];
     if (pipe(there) || pipe(back) || (rim->pid = fork()) < 0)
-        die("a process");
+        raw_die("a process");
     if (rim->pid == 0)
         be_rim(&(struct rim){.from_hub = there[0], .to_hub = back[1]}, connections);
     close(there[0]);
@@ -128,7 +103,7 @@ static void send_next(struct hub *hub)
     const uint32_t number = (uint32_t)(hub->next / RIMS); /* among its rim's */
     memcpy(hub->bytes, &number, sizeof(number));
     if (zmq_send(hub->lanes[hub->next], hub->bytes, hub->size, 0) < 0)
-        die("cannot send");
+        raw_die("cannot send");
     hub->next = (hub->next + 1) % hub->connections;
 }
 
@@ -170,12 +145,12 @@ int main(int argc, char **argv)
     struct hub hub = {.connections = atol(argv[1]), .size = (size_t)atol(argv[4])};
     for (int i = 0; i < RIMS; i++)
         start(&rims[i], (hub.connections - i + RIMS - 1) / RIMS);
-    void *context = open_context();
+    void *context = raw_context();
     hub.sink = bind_any(context, mine);
     hub.lanes = connect_all(context, hub.connections);
     hub.bytes = calloc(1, hub.size);
     if (!hub.bytes)
-        die("out of memory");
+        raw_die("out of memory");
     for (int i = 0; i < RIMS; i++) {
         pass(rims[i].to_hub, rims[i].lanes, read);
         pass(rims[i].from_hub, mine, give);

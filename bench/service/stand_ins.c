@@ -17,8 +17,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bench/service/raw.h"
 #include "common/base/clock.h"
-#include "common/base/descriptors.h"
 #include "common/net/bundle.h"
 #include "schemas/messages/message.h"
 #include "workers/service/beat_time.h"
@@ -45,33 +45,16 @@ struct fleet {
     struct buffer out;
 };
 
-static void die(const char *what)
-{
-    fprintf(stderr, "stand_ins: %s: %s\n", what, zmq_strerror(zmq_errno()));
-    exit(1);
-}
-
-static void *open_socket(struct fleet *fleet, int type)
-{
-    const int none = 0;
-    void *socket = zmq_socket(fleet->context, type);
-    if (!socket || zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none)) ||
-        zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none)) ||
-        zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none)))
-        die("a socket");
-    return socket;
-}
-
 static void open_worker(struct fleet *fleet, long index, long number, const char *sink)
 {
     struct worker *worker = &fleet->workers[index];
     size_t size = sizeof(worker->lane);
     worker->stage = (enum stage)(number % STAGE_COUNT);
     snprintf(worker->id, sizeof(worker->id), "stand-in-%ld-%d", number, (int)getpid());
-    worker->sink = open_socket(fleet, ZMQ_PUSH);
+    worker->sink = raw_unbounded_socket(fleet->context, ZMQ_PUSH);
     if (zmq_connect(worker->sink, sink) || zmq_bind(fleet->lanes, "tcp://127.0.0.1:*") ||
         zmq_getsockopt(fleet->lanes, ZMQ_LAST_ENDPOINT, worker->lane, &size))
-        die("a connection");
+        raw_die("a connection");
     fleet->by_port[atoi(strrchr(worker->lane, ':') + 1) % PORTS] = (int)index;
 }
 
@@ -97,7 +80,7 @@ static struct slice encode(struct fleet *fleet, enum message_id id, const void *
 static void send_bytes(const struct worker *worker, struct slice bytes)
 {
     if (zmq_send(worker->sink, bytes.data, bytes.len, 0) < 0)
-        die("cannot send");
+        raw_die("cannot send");
 }
 
 static void send_beat(struct fleet *fleet, struct worker *worker)
@@ -130,7 +113,7 @@ static void add_result(struct fleet *fleet, struct worker *worker, const struct 
     if (!worker->results.len)
         LIST_INSERT_HEAD(&fleet->with_results, worker, has_results);
     if (!bundle_add(&worker->results, bytes))
-        die("out of memory");
+        raw_die("out of memory");
 }
 
 /* What has come together by one look at the lanes leaves as one message of each worker. */
@@ -153,7 +136,7 @@ static struct worker *find_worker(struct fleet *fleet, zmq_msg_t *frame, bool is
     socklen_t size = sizeof(at);
     const int fd = zmq_msg_get(frame, ZMQ_SRCFD);
     if (fd < 0 || fd >= DESCRIPTORS_MAX)
-        die("a message of no connection");
+        raw_die("a message of no connection");
     if (is_first || fleet->by_fd[fd] < 0) {
         if (getsockname(fd, (struct sockaddr *)&at, &size))
             return NULL; /* it has ended since */
@@ -227,7 +210,7 @@ static void work(struct fleet *fleet)
             send_beats(fleet, step);
         const int64_t wait_ms = step * BEAT_STEP_MS - clock_wall_ms();
         if (zmq_poll(items, 2, wait_ms < 0 ? 0 : wait_ms) < 0)
-            die("poll");
+            raw_die("poll");
         hear_all(fleet);
     }
 }
@@ -240,17 +223,15 @@ int main(int argc, char **argv)
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    descriptors_allow_all();
-    fleet.context = zmq_ctx_new();
-    zmq_ctx_set(fleet.context, ZMQ_MAX_SOCKETS, zmq_ctx_get(fleet.context, ZMQ_SOCKET_LIMIT));
+    fleet.context = raw_context();
     fleet.count = atol(argv[3]);
     fleet.slots = (uint64_t)atol(argv[4]);
     fleet.workers = calloc((size_t)fleet.count, sizeof(*fleet.workers));
     if (!fleet.workers)
-        die("out of memory");
+        raw_die("out of memory");
     memset(fleet.by_port, 0xff, sizeof(fleet.by_port));
     memset(fleet.by_fd, 0xff, sizeof(fleet.by_fd));
-    fleet.lanes = open_socket(&fleet, ZMQ_PULL);
+    fleet.lanes = raw_unbounded_socket(fleet.context, ZMQ_PULL);
     for (long i = 0; i < fleet.count; i++)
         open_worker(&fleet, i, atol(argv[2]) + i, argv[1]);
     work(&fleet);
