@@ -34,12 +34,16 @@ static int do_send_client(struct io *io, const struct effect *effect, struct fai
     return promise_send(io, PROMISE_CLIENT, effect->client, &body, fail);
 }
 
+static int make_frame(const struct effect *effect, zmq_msg_t *ret, struct fail *fail)
+{
+    return zmq_frame_init_copy(ret, effect->bytes) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
+}
+
 static int do_publish_head(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t body;
-    if (!zmq_frame_init_copy(&body, effect->bytes))
-        return fail_set(fail, -ENOMEM, "out of memory");
-    return promise_send(io, PROMISE_FEED, effect->stream, &body, fail);
+    int code = make_frame(effect, &body, fail);
+    return code ? code : promise_send(io, PROMISE_FEED, effect->stream, &body, fail);
 }
 
 /* ---- lanes: what goes wrong with one is the core's to mend, by lanes_take_broken or a deadline -- */
@@ -58,11 +62,6 @@ static void open_lane(struct io *io, const struct effect *effect)
         log_event(LOG_WARN, "broker.lane-refused", "text=\"%s\" action=worker-lost", why.text);
 }
 
-static int make_frame(const struct effect *effect, zmq_msg_t *ret, struct fail *fail)
-{
-    return zmq_frame_init_copy(ret, effect->bytes) ? 0 : fail_set(fail, -ENOMEM, "out of memory");
-}
-
 static int do_lane_send(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t frame;
@@ -75,8 +74,10 @@ static int do_lane_send(struct io *io, const struct effect *effect, struct fail 
 static int do_lane_promise(struct io *io, const struct effect *effect, struct fail *fail)
 {
     zmq_msg_t frame;
-    int code = effect->is_promise ? make_frame(effect, &frame, fail) : 0;
-    return code == 0 && effect->is_promise ? promise_send(io, PROMISE_LANE, effect->worker, &frame, fail) : code;
+    if (!effect->is_promise)
+        return 0; /* io_send_lanes has sent it */
+    int code = make_frame(effect, &frame, fail);
+    return code ? code : promise_send(io, PROMISE_LANE, effect->worker, &frame, fail);
 }
 
 /* The message that was loaded for this effect, if there is one and it is next; the caller's. */

@@ -74,11 +74,15 @@ static bool is_ripe(struct io *io)
     return is_full(io) || io->is_quiet || now_ms >= io->gathering_until_ms;
 }
 
+/* What the ledger failed with. */
+static int code_of(const struct batch *batch, struct fail *fail)
+{
+    return batch->code ? fail_set(fail, batch->code, "%s", batch->fail.text) : 0;
+}
+
 /* The ledger has done it, and all before it, and workers were told: the rest may leave. */
 static int end(struct io *io, struct batch *batch, struct fail *fail)
 {
-    if (batch->code)
-        return fail_set(fail, batch->code, "%s", batch->fail.text);
     io->committed = batch->commit;
     int code = io_send_batch(io, batch, fail);
     io->lane_changes = batch->lane_changes;
@@ -89,8 +93,6 @@ static int end(struct io *io, struct batch *batch, struct fail *fail)
 /* The same of what the thread was at. */
 static int end_given(struct io *io, struct batch *batch, struct fail *fail)
 {
-    if (batch->code)
-        return fail_set(fail, batch->code, "%s", batch->fail.text);
     if (batch == &io->chore)
         return 0;
     int code = io_send_lanes(io, batch, fail);
@@ -139,7 +141,7 @@ static void note_held_up(struct io *io)
         io->held_up_ms += took_ms;
 }
 
-static void do_here(struct io *io, struct batch *batch)
+static int do_here(struct io *io, struct batch *batch, struct fail *fail)
 {
     io->begun_ms = clock_ms();
     batch_do(batch, io->ledger, &io->held);
@@ -149,6 +151,8 @@ static void do_here(struct io *io, struct batch *batch)
     batch_commit(batch, io->ledger);
     core_effects_done(io->core);
     note_held_up(io);
+    int code = code_of(batch, fail);
+    return code ? code : end(io, batch, fail);
 }
 
 /* The thread is at the next batch before that is sent which it has done; what is done here comes after that. */
@@ -160,18 +164,15 @@ static int hand_over(struct io *io, struct batch *done, struct fail *fail)
     int code = is_given ? give_batch(io, batch, fail) : 0;
     if (code == 0 && done)
         code = end_given(io, done, fail);
-    if (code == 0 && batch && !is_given) {
-        do_here(io, batch);
-        code = end(io, batch, fail);
-    }
-    return code;
+    return code == 0 && batch && !is_given ? do_here(io, batch, fail) : code;
 }
 
 /* The ledger is ours; `done`: what the thread was at, or NULL. */
 static int go_on(struct io *io, struct batch *done, struct fail *fail)
 {
-    int code = done && done->code ? fail_set(fail, done->code, "%s", done->fail.text)
-                                  : ledger_standing(io->ledger, fail);
+    int code = done ? code_of(done, fail) : 0;
+    if (code == 0)
+        code = ledger_standing(io->ledger, fail);
     looks_release(&io->looks);
     if (done && done != &io->chore) {
         io->spare = done;

@@ -258,7 +258,8 @@ static bool await(struct io *io, bool *ret_backup_ended)
 static void notice_stall(struct io *io, int64_t now_ms)
 {
     const int64_t late_ms = io->due_ms ? now_ms - io->due_ms : 0;
-    core_held_up(io->core, now_ms, io->held_up_ms);
+    if (io->held_up_ms)
+        core_held_up(io->core, now_ms, io->held_up_ms);
     io->held_up_ms = 0;
     if (late_ms < STALLED_MS)
         return;

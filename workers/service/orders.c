@@ -143,7 +143,7 @@ static void handle_probe(struct worker *worker, const struct msg_engine_probe *p
 }
 
 /* What is for a lane; what comes most is looked for first. */
-static bool peek(struct slice bytes, enum message_id *ret, struct refusal *no)
+static bool peek_for_lane(struct slice bytes, enum message_id *ret, struct refusal *no)
 {
     static const enum message_id of_lanes[] = {MSG_job_start,    MSG_result_ack, MSG_job_task,   MSG_lane_engine,
                                                MSG_engine_probe, MSG_job_cancel, MSG_lane_watch, MSG_job_migrate,
@@ -161,7 +161,7 @@ bool worker_obey(struct worker *worker, struct slice bytes, zmq_msg_t *frame, st
 {
     union any_message message;
     enum message_id id;
-    if (!peek(bytes, &id, no) || !message_decode(id, bytes, &message, no))
+    if (!peek_for_lane(bytes, &id, no) || !message_decode(id, bytes, &message, no))
         return false;
     if (id == MSG_lane_hello)
         handle_hello(worker, &message.lane_hello);

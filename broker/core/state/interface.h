@@ -229,11 +229,11 @@ struct effect {
     enum effect_kind kind;
     enum stage stage;
     enum outcome outcome;
-    bool present;
+    bool present : 1;
     bool reads_record : 1; /* LANE_JOB of an eval: with the run's record */
     bool shares_tasks : 1; /* LANE_JOB: its task may be in a job.task before it */
-    bool bundles;          /* LANE_OPEN: several messages may go by it as one */
-    bool is_promise;       /* LANE_SEND: not before all that is persisted is durable */
+    bool bundles : 1;      /* LANE_OPEN: several messages may go by it as one */
+    bool is_promise : 1;   /* LANE_SEND: not before all that is persisted is durable */
     struct slice group, rollout, stream, job, engine;
     uint64_t seq, sample, token;
     struct slice detail, record, verdict; /* borrowed from the message in hand */
