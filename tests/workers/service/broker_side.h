@@ -300,23 +300,23 @@ static inline const struct msg_worker_beat *hear_beat(void)
         if (clock_ms() > end_)                                                                                         \
             fail_msg("no beat with " #condition);
 
-/* What was heard: a result, which must be of this job; NULL: a beat. */
+/* What was heard: a result, which must be of this job, or of any if that is NULL; NULL: a beat. */
 static inline const struct msg_job_result *take_result(const char *job)
 {
     if (heard.id == MSG_worker_beat)
         return NULL;
-    if (!slice_is(heard.result.job, job))
+    if (job && !slice_is(heard.result.job, job))
         fail_msg("result of %.*s instead of %s", SLICE_ARG(heard.result.job), job);
     return &heard.result;
 }
 
-/* The next result, which must be of this job; beats on the way are passed over. */
+/* The next result, which must be of this job, or of any if that is NULL; beats on the way are passed over. */
 static inline const struct msg_job_result *hear_result(const char *job)
 {
     const struct msg_job_result *result = NULL;
     for (int64_t end = clock_ms() + BOUND_MS; !result; result = take_result(job))
         if (!hear(end - clock_ms()))
-            fail_msg("no result of %s within %d ms", job, BOUND_MS);
+            fail_msg("no result of %s within %d ms", job ? job : "any job", BOUND_MS);
     return result;
 }
 

@@ -150,10 +150,17 @@ static void say_bundle(struct buffer *bundle)
 /* Their results, each of that outcome, with that in its detail. */
 static void hear_outcomes(const char *group, unsigned from, unsigned to, const char *outcome, const char *detail)
 {
-    for (unsigned i = from; i < to; i++) {
-        char job[32];
-        snprintf(job, sizeof(job), "run:%s/%u", group, i);
-        const struct msg_job_result *result = hear_result(job);
+    unsigned come = 0; /* a bit for each */
+    for (unsigned count = from; count < to; count++) {
+        char job[32], name[32];
+        const struct msg_job_result *result = hear_result(NULL);
+        snprintf(job, sizeof(job), "%.*s", SLICE_ARG(result->job));
+        const unsigned i = (unsigned)atoi(strchr(job, '/') + 1);
+        snprintf(name, sizeof(name), "run:%s/%u", group, i);
+        assert_string_equal(job, name);
+        assert_in_range(i, from, to - 1);
+        assert_false(come & 1u << i);
+        come |= 1u << i;
         if (!slice_is(result->outcome, outcome) ||
             !memmem(result->detail.data, result->detail.len, detail, strlen(detail)))
             fail_msg("%s: %.*s: %.*s", job, SLICE_ARG(result->outcome), SLICE_ARG(result->detail));
